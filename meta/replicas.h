@@ -1,0 +1,49 @@
+/* The replica set: a sqlite3_vfs that writes the catalog's database and its WAL to every store, syncs them in parallel, reads from one, checks what it reads, and mends it from
+ * another. It copies bytes and orders syncs; it never parses SQLite's formats beyond the page trailer.
+ *
+ * Page trailer: the last 8 bytes of each database page (SQLite's reserved bytes) hold XXH3-64 of the page's other bytes, seeded with the page number: written by the VFS
+ * on every write to the database file (into a copy of the page), compared on every read. WAL: bytes are written as they are; the set remembers the checksum of each piece written
+ * since the WAL last began, and compares on every read. At open the WAL is checkpointed away at once, so nothing is ever read that isn't covered.
+ *
+ * Loss of a store: any failing call drops it: on_lost is told from a thread of the set's caller before the failing operation returns success, so that the epoch is bumped on the
+ * remaining disks before a commit is acknowledged; when on_lost fails, or no store is left, the operation fails. */
+#ifndef SFS_META_REPLICAS_H
+#define SFS_META_REPLICAS_H
+
+#include <stdbool.h>
+#include "fs/base/env.h"
+#include "fs/base/error.h"
+#include "meta/store.h"
+
+#define SFS_CATALOG_FILE "catalog.db"
+
+struct sfs_replicas;
+struct sfs_replicas_events {
+    /* Store `id` was dropped; why: -errno. Return 0 when the loss has been recorded durably (epoch bumped). May be called with the catalog's lock held. */
+    int (*on_lost)(void *ctx, int id, int why);
+    /* A page or WAL piece of store `id` was bad and was rewritten from another store. */
+    void (*on_mended)(void *ctx, int id, const char *what);
+    void *ctx;
+};
+/* Stores are copied. Registers a VFS under a unique name. With readonly nothing is ever written to a store (the WAL is then replayed into memory). */
+int sfs_replicas_open(struct sfs_env *env, const struct sfs_store *stores, unsigned n, const struct sfs_replicas_events *ev, bool readonly,
+                      struct sfs_replicas **out);
+void sfs_replicas_close(struct sfs_replicas *r);
+const char *sfs_replicas_vfs_name(const struct sfs_replicas *r);
+unsigned sfs_replicas_count(struct sfs_replicas *r);                    /* stores still in use */
+unsigned sfs_replicas_ids(struct sfs_replicas *r, int *ids, unsigned max);
+/* Makes all stores equal to the one with the newest commit: tries each by itself (SQLite recovers its WAL; the catalog's commit counter tells), picks the highest that passes a quick check,
+ * copies its database and WAL over the others where they differ. For catalogs of one epoch only. -ENOENT: no store has a catalog; -EUCLEAN: all are damaged (words in err). */
+int sfs_replicas_recover(struct sfs_replicas *r, struct sfs_error *err);
+/* Adds a store: copies everything while writes go on, then joins it. On success it has all that is committed, synced. The caller bumps the epoch. */
+int sfs_replicas_add(struct sfs_replicas *r, const struct sfs_store *s, struct sfs_error *err);
+/* Takes a store out in good order (a disk is being removed); its files are deleted. -EBUSY for the last one. */
+int sfs_replicas_remove(struct sfs_replicas *r, int id);
+/* Drops a store at once because its disk is out of use (no I/O on it). on_lost is called as for a failure. Unknown ids are fine. */
+int sfs_replicas_drop(struct sfs_replicas *r, int id, int why);
+/* Syncs the WAL on all stores in parallel (one thread per further store is kept): what sfs_catalog_commit_sync does. */
+int sfs_replicas_sync_wal(struct sfs_replicas *r);
+/* Compares all stores page by page with the trailers, mends what is bad; counts bad pages. Part of scrub. */
+int sfs_replicas_scrub(struct sfs_replicas *r, uint64_t *bad);
+
+#endif
