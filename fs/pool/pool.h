@@ -1,0 +1,134 @@
+/* The composition root: opens, wires and closes everything; the administrative calls behind the control protocol. Decides nothing about data.
+ * One process has a pool open (locks on its disks). Thread-safe; administrative changes are one at a time (SFS_RANK_ADMIN). */
+#ifndef SFS_POOL_POOL_H
+#define SFS_POOL_POOL_H
+
+#include "fs/data/data.h"
+#include "fs/disk/disk.h"
+#include "fs/layout/geometry.h"
+
+struct sfs_pool;
+
+/* --- making and finding ------------------------------------------------------------------------------------------------------------------ */
+struct sfs_disk_spec {
+    const char *path;          /* directory, block device, image file ("sim:NAME" with a world) */
+    const char *name;          /* NULL: made from the path's last part, made unique with -2, -3 … */
+    uint64_t size_bytes;       /* 0: all there is. For an image file that doesn't exist: its size; then it is made (sparse) */
+};
+struct sfs_pool_create_opts {
+    uint64_t slab_bytes;       /* 0: by sfs_place_slab_bytes */
+    bool force;                /* overwrite foreign signatures (never a pool in use) */
+    struct sfs_sim_world *world;
+    const char *state_dir;     /* registry of known pools (registry.h); NULL: not recorded */
+};
+/* Warnings (two disks on one device) are appended to warn as lines. On failure every disk is as it was. */
+int sfs_pool_create(struct sfs_env *env, const char *name, const struct sfs_disk_spec *disks, unsigned n, const struct sfs_pool_create_opts *opts,
+                    struct sfs_error *warn, struct sfs_error *err);
+
+enum sfs_degraded { SFS_DEGRADED_YES, SFS_DEGRADED_RO, SFS_DEGRADED_NO };
+struct sfs_pool_open_opts {
+    bool readonly;
+    enum sfs_degraded degraded;
+    uint64_t wait_ns;                 /* how long to wait for missing disks; 0: not at all */
+    uint64_t disk_timeout_ns;         /* 0 = 30 s */
+    struct sfs_sim_world *world;
+    const char *state_dir;            /* updated with where the disks were found; NULL: none */
+    const char *const *search;        /* further paths or directories to look for disks in */
+    unsigned nsearch;
+    bool no_jobs;                     /* no background healing: for spacesfs-check and one-shot commands */
+};
+/* which: a pool's name known on this host (state_dir), or the path of any of its disks. The others are found by label: where they were last seen, in state_dir, in search, among block devices. */
+int sfs_pool_open(struct sfs_env *env, const char *which, const struct sfs_pool_open_opts *opts, struct sfs_pool **out, struct sfs_error *err);
+/* Volumes must have been put back. Commits, closes. The first error of that, else 0. */
+int sfs_pool_close(struct sfs_pool *p);
+
+const char *sfs_pool_name(const struct sfs_pool *p);
+const struct sfs_uuid *sfs_pool_uuid(const struct sfs_pool *p);
+struct sfs_data *sfs_pool_data(struct sfs_pool *p);
+struct sfs_env *sfs_pool_env(struct sfs_pool *p);
+
+/* A space, for mounting (counted: it cannot be destroyed meanwhile). -ENOENT with the names there are. */
+int sfs_pool_volume_get(struct sfs_pool *p, const char *space, struct sfs_volume **out, struct sfs_error *err);
+void sfs_pool_volume_put(struct sfs_pool *p, struct sfs_volume *v);
+
+/* --- looking ------------------------------------------------------------------------------------------------------------------------------ */
+enum sfs_health { SFS_HEALTHY = 0, SFS_DEGRADED = 1, SFS_AT_RISK = 2 }; /* exit codes of `status` */
+struct sfs_disk_info {
+    struct sfs_disk_row row;
+    enum sfs_disk_state state;       /* GONE also when missing at open */
+    bool present;
+    char why[160];                   /* for what is not online */
+    uint64_t total_bytes, used_bytes, free_bytes;  /* slabs */
+    uint64_t slabs_held;             /* slab rows that name this disk: what still pins a lost one */
+};
+struct sfs_space_info {
+    struct sfs_space_row row;
+    struct sfs_volume_stat stat;
+    uint64_t inodes;
+    uint64_t raw_bytes;              /* slabs taken on the disks */
+    enum sfs_health health;
+    uint64_t groups, groups_degraded, groups_lost; /* lost: more slabs missing than the resiliency bears */
+};
+struct sfs_job_info {
+    struct sfs_job_row row;
+    uint64_t rate_bytes_s, eta_s;    /* 0 unknown */
+};
+struct sfs_pool_info {
+    char name[SFS_NAME_MAX + 1];
+    struct sfs_uuid uuid;
+    enum sfs_health health;
+    char verdict[512];               /* one or two sentences: what is wrong, what it means, what to do */
+    bool readonly;
+    uint64_t slab_bytes, total_bytes, used_bytes, free_bytes; /* raw */
+    uint64_t promised_bytes;         /* sizes of all spaces: over-commit shows against what they could hold */
+    uint64_t epoch;
+    unsigned replicas, replicas_wanted;
+    bool can_heal_largest;           /* could the loss of the disk that holds most be healed now */
+    struct sfs_disk_info *disks; unsigned ndisks;
+    struct sfs_space_info *spaces; unsigned nspaces;
+    struct sfs_job_info *jobs; unsigned njobs;
+};
+int sfs_pool_info(struct sfs_pool *p, struct sfs_pool_info **out);
+void sfs_pool_info_free(struct sfs_pool_info *i);
+int sfs_pool_events(struct sfs_pool *p, uint64_t after_id, unsigned max, int (*fn)(const struct sfs_event_row *, void *), void *ctx);
+void sfs_pool_event(struct sfs_pool *p, const char *severity, const char *kind, const char *subject, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* Which disks hold a group's bytes [goff, goff + slen): for `where`. */
+struct sfs_place {
+    unsigned column, copy;
+    char disk[SFS_NAME_MAX + 1];     /* "" : missing */
+    uint32_t slot;
+    bool online;
+};
+int sfs_pool_places(struct sfs_pool *p, uint64_t group, uint64_t goff, uint32_t slen, struct sfs_place *out, unsigned max, unsigned *n, char resiliency[16]);
+
+/* --- changing ------------------------------------------------------------------------------------------------------------------------------ */
+struct sfs_space_settings {          /* pointers that are NULL: default (create) or unchanged (set) */
+    const enum sfs_resiliency *resiliency;
+    const unsigned *columns;         /* 0 auto */
+    const uint32_t *interleave;
+    const uint64_t *size_bytes;      /* 0: as the pool allows */
+    const bool *fixed;
+    const enum sfs_codec *codec;
+    const int *codec_level;
+};
+int sfs_pool_space_create(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, struct sfs_error *err);
+int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, struct sfs_error *err);
+int sfs_pool_space_rename(struct sfs_pool *p, const char *name, const char *newname, struct sfs_error *err);
+int sfs_pool_space_destroy(struct sfs_pool *p, const char *name, struct sfs_error *err); /* refused while mounted */
+
+int sfs_pool_disk_add(struct sfs_pool *p, const struct sfs_disk_spec *disks, unsigned n, bool force, struct sfs_error *warn, struct sfs_error *err);
+int sfs_pool_disk_set(struct sfs_pool *p, const char *disk, const char *key, const char *value, struct sfs_error *err); /* usage, name */
+
+/* Pool properties: "heal-delay" (duration). */
+int sfs_pool_prop_set(struct sfs_pool *p, const char *key, const char *value, struct sfs_error *err);
+int sfs_pool_prop_get(struct sfs_pool *p, const char *key, char *out, size_t cap, struct sfs_error *err);
+
+/* Heals now all that is degraded, without the delay. With wait: returns when done; -EAGAIN with words when something could not be healed (what and why). */
+int sfs_pool_heal(struct sfs_pool *p, bool wait, struct sfs_error *err);
+int sfs_pool_sync(struct sfs_pool *p);
+
+/* Offline: */
+int sfs_pool_destroy(struct sfs_env *env, const char *which, const struct sfs_pool_open_opts *opts, struct sfs_error *err); /* labels and slabs wiped from all disks found */
+
+#endif
