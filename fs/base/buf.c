@@ -1,4 +1,5 @@
-/* A pool of buffers in classes of powers of two. What the pool keeps is bounded; larger buffers are not kept. */
+/* A pool of buffers in classes of powers of two. What the pool keeps is bounded; larger buffers are not kept.
+ */
 #include "fs/base/buf.h"
 
 #include <pthread.h>
@@ -88,7 +89,8 @@ struct sfs_buf *sfs_buf_new(size_t len)
     if (!b) {
         if (len > SIZE_MAX - ALIGNMENT)
             return NULL;
-        b = allocate(c < CLASSES ? (size_t)1 << (CLASS_MIN_SHIFT + c) : (len + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1));
+        b = allocate(c < CLASSES ? (size_t)1 << (CLASS_MIN_SHIFT + c)
+                                 : (len + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1));
         if (!b)
             return NULL;
     }

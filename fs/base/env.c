@@ -68,7 +68,8 @@ void sfs_env_yield(struct sfs_env *env)
         sfs_env_sim_yield(env);
 }
 
-int sfs_thread_start(struct sfs_env *env, const char *name, void (*fn)(void *), void *arg, struct sfs_thread **out)
+int sfs_thread_start(struct sfs_env *env, const char *name, void (*fn)(void *), void *arg,
+                     struct sfs_thread **out)
 {
     SFS_ASSERT(name && fn && out);
     return env->is_sim ? sfs_env_sim_thread_start(env, name, fn, arg, out)

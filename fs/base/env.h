@@ -72,7 +72,7 @@ struct sfs_mutex {
 void sfs_mutex_init(struct sfs_mutex *m, struct sfs_env *env, enum sfs_rank rank);
 void sfs_mutex_destroy(struct sfs_mutex *m);
 void sfs_mutex_lock(struct sfs_mutex *m);
-bool sfs_mutex_trylock(struct sfs_mutex *m);
+bool sfs_mutex_trylock(struct sfs_mutex *m); /* never waits, so it may be tried in any order of ranks */
 void sfs_mutex_lock_nested(struct sfs_mutex *m); /* same rank as one held already: the caller keeps an order of its own */
 void sfs_mutex_unlock(struct sfs_mutex *m);
 void sfs_mutex_assert_held(struct sfs_mutex *m);
@@ -85,7 +85,8 @@ struct sfs_cond {
 void sfs_cond_init(struct sfs_cond *c, struct sfs_env *env);
 void sfs_cond_destroy(struct sfs_cond *c);
 void sfs_cond_wait(struct sfs_cond *c, struct sfs_mutex *m);
-/* 0, or -ETIMEDOUT once sfs_env_mono_ns has reached deadline_ns. */
+/* 0, or -ETIMEDOUT once sfs_env_mono_ns has reached deadline_ns; UINT64_MAX is never. As with pthreads, 0 doesn't say that what is waited for is
+ * so: look again. */
 int sfs_cond_wait_until(struct sfs_cond *c, struct sfs_mutex *m, uint64_t deadline_ns);
 void sfs_cond_signal(struct sfs_cond *c);
 void sfs_cond_broadcast(struct sfs_cond *c);

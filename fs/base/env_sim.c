@@ -1,62 +1,34 @@
-/* The simulated environment: threads are fibers of one OS thread, and one seed decides everything that time and a scheduler would.
+/* The simulated environment: threads are fibers of one OS thread, and one seed decides everything that time
+ * and a scheduler would.
  *
  * Terms
- *   fiber      a simulated thread: a context (ucontext) on a stack of its own
+ *   fiber      a simulated thread: a context (context.h) on a stack of its own
  *   main       the caller of sfs_sim_run, seen as a fiber: it may take free locks, but never wait
  *   point      a call at which another fiber may run: lock, unlock, signal, wait, start, join, sleep, yield
  *
- * States of a fiber: READY (in sim.ready) -> RUNNING (sim.current) -> READY | WAITING | DONE. A WAITING fiber may be on one wait list (of a
- * mutex or a condition), may have a deadline, or both. A DONE fiber is freed by its joiner; the first one by sfs_sim_run.
+ * States of a fiber: READY (in sim.ready) -> RUNNING (sim.current) -> READY | WAITING | DONE. A WAITING fiber
+ * may be on one wait list (of a mutex or a condition), may have a deadline, or both. A DONE fiber is freed by
+ * its joiner; the first one by sfs_sim_run.
  *
  * Invariants
- *   1. Exactly one fiber runs, and it runs until a point: no data race is possible, and none is needed for an interleaving.
- *   2. Every choice is drawn from sim.schedule or follows from an order of creation. Addresses, the host's clock and its randomness decide
- *      nothing. The program's own random numbers (sim.values) are another stream, so that a new point somewhere doesn't change its data.
+ *   1. Exactly one fiber runs, and it runs until a point: no data race is possible, and none is needed for an
+ *      interleaving.
+ *   2. Every choice is drawn from sim.schedule or follows from an order of creation. Addresses, the host's
+ *      clock and its randomness decide nothing. The program's own random numbers (sim.values) are another
+ *      stream, so that a new point somewhere doesn't change its data.
  *   3. Virtual time stands still while a fiber is READY, else it jumps to the earliest deadline.
- *   4. No fiber READY, no deadline, and not all DONE: a deadlock. Every fiber is told about, then the process aborts.
- *
- * The sanitizers are told of each change of stack. */
+ *   4. No fiber READY, no deadline, and not all DONE: a deadlock. Every fiber is told about, then the process
+ *      aborts. */
+#include "fs/base/context.h"
 #include "fs/base/env_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/queue.h>
-#include <ucontext.h>
-#include <unistd.h>
 
 #include "fs/base/error.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SIM_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define SIM_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) && !defined(SIM_ASAN)
-#define SIM_ASAN 1
-#endif
-#if defined(__SANITIZE_THREAD__) && !defined(SIM_TSAN)
-#define SIM_TSAN 1
-#endif
-#ifdef SIM_ASAN
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-#ifdef SIM_TSAN
-#include <sanitizer/tsan_interface.h>
-#endif
-
-#if defined(SIM_ASAN) || defined(SIM_TSAN)
-#define STACK_BYTES ((size_t)1 << 20) /* frames are larger there */
-#else
-#define STACK_BYTES ((size_t)512 << 10)
-#endif
-#define GUARD_BYTES ((size_t)64 << 10)
-#define STACKS_KEPT 64u
 #define NS_PER_S 1000000000ull
 #define FIRST_WALL_S 1767225600 /* 2026-01-01T00:00:00Z */
 #define FOREVER UINT64_MAX
@@ -67,11 +39,10 @@ enum wait_kind { WAIT_MUTEX, WAIT_COND, WAIT_JOIN, WAIT_SLEEP };
 struct fiber {
     struct sfs_thread base;
     TAILQ_ENTRY(fiber) all;
-    unsigned number;      /* in order of creation */
+    unsigned number; /* in order of creation */
     char name[16];
     enum fiber_state state;
-    ucontext_t context;
-    uint8_t *stack;       /* lowest usable byte; NULL for main */
+    struct sfs_context *context;
     void (*fn)(void *);
     void *arg;
     struct sfs_ranks ranks;
@@ -85,12 +56,6 @@ struct fiber {
     struct fiber *wait_next;
     uint64_t deadline_ns;
     bool timed_out;
-
-    /* for the sanitizers */
-    const void *san_bottom;
-    size_t san_bytes;
-    void *san_fake;
-    void *san_fiber;
 };
 TAILQ_HEAD(fiber_list, fiber);
 
@@ -105,14 +70,12 @@ struct sim {
     int64_t wall_jump_ns;
     struct fiber main;
     struct fiber *current;
-    struct fiber *previous;   /* who ran before current: for a fiber's first steps */
     struct fiber_list fibers; /* all but main, in order of creation; DONE ones until they are joined */
     unsigned nfibers, live;   /* in fibers; of them not DONE */
     unsigned next_number;
-    struct fiber **ready;     /* room for all fibers */
+    struct fiber **ready; /* room for all fibers */
     unsigned nready, ready_room;
-    uint8_t *stacks[STACKS_KEPT];
-    unsigned nstacks;
+    struct sfs_contexts *contexts;
 };
 
 static struct sim *sim_of(struct sfs_env *env)
@@ -121,7 +84,7 @@ static struct sim *sim_of(struct sfs_env *env)
     return (struct sim *)env;
 }
 
-/* --- random numbers: xoshiro256**, seeded by splitmix64 ---------------------------------------------------------------------- */
+/* --- random numbers: xoshiro256**, seeded by splitmix64 --------------------------------------- */
 
 static void rng_seed(struct rng *r, uint64_t seed)
 {
@@ -157,57 +120,7 @@ static unsigned rng_below(struct rng *r, unsigned n)
     return (unsigned)(((rng_next(r) >> 32) * n) >> 32);
 }
 
-/* --- stacks and switching ---------------------------------------------------------------------------------------------------- */
-
-static uint8_t *stack_new(struct sim *s)
-{
-    uint8_t *p;
-
-    if (s->nstacks > 0) {
-        p = s->stacks[--s->nstacks];
-    } else {
-        p = mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-        if (p == MAP_FAILED)
-            return NULL;
-        SFS_ASSERT(mprotect(p, GUARD_BYTES, PROT_NONE) == 0);
-        p += GUARD_BYTES;
-    }
-#ifdef SIM_ASAN
-    ASAN_UNPOISON_MEMORY_REGION(p, STACK_BYTES); /* what frames of its last user left behind */
-#endif
-    return p;
-}
-
-static void stack_unmap(uint8_t *stack)
-{
-    SFS_ASSERT(munmap(stack - GUARD_BYTES, GUARD_BYTES + STACK_BYTES) == 0);
-}
-
-static void stack_free(struct sim *s, uint8_t *stack)
-{
-    if (s->nstacks < STACKS_KEPT)
-        s->stacks[s->nstacks++] = stack;
-    else
-        stack_unmap(stack);
-}
-
-/* In the fiber that has just been switched to. */
-static void after_switch(struct sim *s)
-{
-#ifdef SIM_ASAN
-    const void *bottom;
-    size_t bytes;
-
-    __sanitizer_finish_switch_fiber(s->current->san_fake, &bottom, &bytes);
-    if (s->previous == &s->main) {
-        s->main.san_bottom = bottom;
-        s->main.san_bytes = bytes;
-    }
-#else
-    (void)s;
-#endif
-}
+/* --- scheduling ------------------------------------------------------------------------------- */
 
 static void switch_to(struct sim *s, struct fiber *next)
 {
@@ -217,20 +130,10 @@ static void switch_to(struct sim *s, struct fiber *next)
     next->state = FIBER_RUNNING;
     if (next == from)
         return;
-    s->previous = from;
     s->current = next;
-#ifdef SIM_ASAN
-    __sanitizer_start_switch_fiber(from->state == FIBER_DONE ? NULL : &from->san_fake, next->san_bottom, next->san_bytes);
-#endif
-#ifdef SIM_TSAN
-    __tsan_switch_to_fiber(next->san_fiber, 0);
-#endif
-    SFS_ASSERT(swapcontext(&from->context, &next->context) == 0);
-    after_switch(s);
+    sfs_context_switch(from->context, next->context, from->state == FIBER_DONE);
     errno = saved_errno;
 }
-
-/* --- scheduling -------------------------------------------------------------------------------------------------------------- */
 
 static void make_ready(struct sim *s, struct fiber *f)
 {
@@ -391,15 +294,13 @@ static void wake_one(struct sim *s, void **list)
     make_ready(s, f);
 }
 
-/* --- fibers ------------------------------------------------------------------------------------------------------------------ */
+/* --- fibers ----------------------------------------------------------------------------------- */
 
-/* makecontext hands over ints only. */
-static void fiber_main(unsigned high, unsigned low)
+static void fiber_main(void *arg)
 {
-    struct sim *s = (struct sim *)(uintptr_t)((uint64_t)high << 32 | low);
-    struct fiber *f = s->current;
+    struct fiber *f = arg;
+    struct sim *s = sim_of(f->base.env);
 
-    after_switch(s);
     f->fn(f->arg);
     SFS_ASSERT(f->ranks.n == 0); /* ended with a lock held */
     f->state = FIBER_DONE;
@@ -431,36 +332,27 @@ static int fiber_new(struct sim *s, const char *name, void (*fn)(void *), void *
 {
     struct fiber *f = calloc(1, sizeof(*f));
 
-    if (!f || ready_reserve(s, s->nfibers + 1) < 0 || !(f->stack = stack_new(s))) {
-        free(f);
-        return -ENOMEM;
-    }
+    if (!f || ready_reserve(s, s->nfibers + 1) < 0)
+        goto no_memory;
     f->base.env = &s->base;
-    f->number = s->next_number++;
     snprintf(f->name, sizeof(f->name), "%s", name);
+    f->context = sfs_context_new(s->contexts, f->name, fiber_main, f);
+    if (!f->context)
+        goto no_memory;
+    f->number = s->next_number++;
     f->fn = fn;
     f->arg = arg;
     f->deadline_ns = FOREVER;
-    f->san_bottom = f->stack;
-    f->san_bytes = STACK_BYTES;
-#ifdef SIM_TSAN
-    f->san_fiber = __tsan_create_fiber(0);
-    __tsan_set_fiber_name(f->san_fiber, f->name);
-#endif
-    SFS_ASSERT(getcontext(&f->context) == 0);
-    f->context.uc_stack.ss_sp = f->stack;
-    f->context.uc_stack.ss_size = STACK_BYTES;
-    f->context.uc_link = NULL;
-    makecontext(&f->context, (void (*)(void))fiber_main, 2, (unsigned)((uint64_t)(uintptr_t)s >> 32),
-                (unsigned)(uintptr_t)s);
-    /* ASan would wipe what it knows about a live stack at each swapcontext; with no size it leaves that to the calls above. */
-    f->context.uc_stack.ss_size = 0;
     TAILQ_INSERT_TAIL(&s->fibers, f, all);
     s->nfibers++;
     s->live++;
     make_ready(s, f);
     *out = f;
     return 0;
+
+no_memory:
+    free(f);
+    return -ENOMEM;
 }
 
 static void fiber_free(struct sim *s, struct fiber *f)
@@ -468,10 +360,7 @@ static void fiber_free(struct sim *s, struct fiber *f)
     SFS_ASSERT(f->state == FIBER_DONE);
     TAILQ_REMOVE(&s->fibers, f, all);
     s->nfibers--;
-#ifdef SIM_TSAN
-    __tsan_destroy_fiber(f->san_fiber);
-#endif
-    stack_free(s, f->stack);
+    sfs_context_free(f->context);
     free(f);
 }
 
@@ -513,9 +402,6 @@ void sfs_sim_run(struct sfs_env *env, void (*fn)(void *), void *arg)
 
     SFS_ASSERT(s->current == &s->main && s->nfibers == 0);
     SFS_ASSERT(fiber_new(s, "first", fn, arg, &first) == 0);
-#ifdef SIM_TSAN
-    s->main.san_fiber = __tsan_get_current_fiber();
-#endif
     switch_to(s, pick_next(s));
     fiber_free(s, first);
     if (s->nfibers > 0) {
@@ -524,7 +410,7 @@ void sfs_sim_run(struct sfs_env *env, void (*fn)(void *), void *arg)
     }
 }
 
-/* --- the environment's calls ------------------------------------------------------------------------------------------------- */
+/* --- the environment's calls ------------------------------------------------------------------ */
 
 struct sfs_env *sfs_env_sim_new(uint64_t seed)
 {
@@ -532,11 +418,17 @@ struct sfs_env *sfs_env_sim_new(uint64_t seed)
 
     if (!s)
         return NULL;
+    s->contexts = sfs_contexts_new();
+    if (!s->contexts) {
+        free(s);
+        return NULL;
+    }
     s->base.is_sim = true;
     rng_seed(&s->schedule, seed);
     rng_seed(&s->values, ~seed);
     s->mono_ns = NS_PER_S;
     s->main.base.env = &s->base;
+    s->main.context = sfs_contexts_main(s->contexts);
     s->main.state = FIBER_RUNNING;
     snprintf(s->main.name, sizeof(s->main.name), "main");
     s->current = &s->main;
@@ -549,8 +441,7 @@ void sfs_env_sim_free(struct sfs_env *env)
     struct sim *s = sim_of(env);
 
     SFS_ASSERT(s->current == &s->main && s->nfibers == 0);
-    while (s->nstacks > 0)
-        stack_unmap(s->stacks[--s->nstacks]);
+    sfs_contexts_free(s->contexts);
     free(s->ready);
     free(s);
 }

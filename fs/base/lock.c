@@ -1,8 +1,10 @@
-/* Mutexes, condition variables and reader-writer locks: ranks and owners are kept here, the waiting is done by the environment.
+/* Mutexes, condition variables and reader-writer locks: ranks and owners are kept here, the waiting is done
+ * by the environment.
  *
- * Ranks. A thread's set of held ranks is its own (thread-local, or the fiber's), so that it needs no lock. A rank enters the set before
- * the thread waits for the lock: a deadlock in the simulator then shows what it was about to take, too. A condition wait gives its
- * mutex back and takes it again: nothing of a higher rank may be held across it, or the second taking would break the order. */
+ * Ranks. A thread's set of held ranks is its own (thread-local, or the fiber's), so that it needs no lock. A
+ * rank enters the set before the thread waits for the lock: a deadlock in the simulator then shows what it
+ * was about to take, too. A condition wait gives its mutex back and takes it again: nothing of a higher rank
+ * may be held across it, or the second taking would break the order. */
 #include "fs/base/env_impl.h"
 
 #include <stdio.h>
@@ -71,7 +73,8 @@ static void rank_drop(struct sfs_env *env, enum sfs_rank rank)
 
 static void set_owner(struct sfs_mutex *m, void *owner)
 {
-    /* Atomic only for sfs_mutex_assert_held in a thread that does not hold it: a bug, which shall be told as one and not as a race. */
+    /* Atomic only for sfs_mutex_assert_held in a thread that does not hold it: a bug, which shall be told as
+     * one and not as a race. */
     __atomic_store_n(&m->owner, owner, __ATOMIC_RELAXED);
 }
 

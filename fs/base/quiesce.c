@@ -1,12 +1,15 @@
 /* Quiescence by generations.
  *
- * Each reader is counted in the generation that is current when it enters. A ticket names the last generation that had readers, and
- * ends it (readers that come later are in the next). A ticket has passed when its generation and all before it are empty.
+ * Each reader is counted in the generation that is current when it enters. A ticket names the last generation
+ * that had readers, and ends it (readers that come later are in the next). A ticket has passed when its
+ * generation and all before it are empty.
  *
  * Invariants
- *   1. oldest <= current < oldest + GENERATIONS: the counts fit the ring. All generations outside [oldest, current] are empty.
- *   2. A generation that a ticket names gets no reader once current is beyond it. When the ring is full, current can't move on: such a ticket
- *      also waits for readers that came later; sfs_quiesce_passed ends the generation as soon as there is room. */
+ *   1. oldest <= current < oldest + GENERATIONS: the counts fit the ring. All generations outside [oldest,
+ *      current] are empty.
+ *   2. A generation that a ticket names gets no reader once current is beyond it. When the ring is full,
+ *      current can't move on: such a ticket also waits for readers that came later; sfs_quiesce_passed ends
+ *      the generation as soon as there is room. */
 #include "fs/base/quiesce.h"
 
 #include <stdlib.h>

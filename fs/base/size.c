@@ -12,21 +12,40 @@ struct unit {
 };
 
 static const struct unit size_units[] = {
-    {"", 1},         {"B", 1},
-    {"K", 1ull << 10}, {"KiB", 1ull << 10}, {"KB", 1000ull},
-    {"M", 1ull << 20}, {"MiB", 1ull << 20}, {"MB", 1000000ull},
-    {"G", 1ull << 30}, {"GiB", 1ull << 30}, {"GB", 1000000000ull},
-    {"T", 1ull << 40}, {"TiB", 1ull << 40}, {"TB", 1000000000000ull},
-    {"P", 1ull << 50}, {"PiB", 1ull << 50}, {"PB", 1000000000000000ull},
-    {"E", 1ull << 60}, {"EiB", 1ull << 60}, {"EB", 1000000000000000000ull},
+    {"", 1},
+    {"B", 1},
+    {"K", 1ull << 10},
+    {"KiB", 1ull << 10},
+    {"KB", 1000ull},
+    {"M", 1ull << 20},
+    {"MiB", 1ull << 20},
+    {"MB", 1000000ull},
+    {"G", 1ull << 30},
+    {"GiB", 1ull << 30},
+    {"GB", 1000000000ull},
+    {"T", 1ull << 40},
+    {"TiB", 1ull << 40},
+    {"TB", 1000000000000ull},
+    {"P", 1ull << 50},
+    {"PiB", 1ull << 50},
+    {"PB", 1000000000000000ull},
+    {"E", 1ull << 60},
+    {"EiB", 1ull << 60},
+    {"EB", 1000000000000000000ull},
     {NULL, 0},
 };
 
 #define SECOND_NS 1000000000ull
 static const struct unit duration_units[] = {
-    {"", SECOND_NS},        {"s", SECOND_NS},          {"ms", SECOND_NS / 1000},
-    {"m", 60 * SECOND_NS},  {"min", 60 * SECOND_NS},   {"h", 3600 * SECOND_NS},
-    {"d", 86400 * SECOND_NS}, {"w", 7 * 86400 * SECOND_NS}, {NULL, 0},
+    {"", SECOND_NS},
+    {"s", SECOND_NS},
+    {"ms", SECOND_NS / 1000},
+    {"m", 60 * SECOND_NS},
+    {"min", 60 * SECOND_NS},
+    {"h", 3600 * SECOND_NS},
+    {"d", 86400 * SECOND_NS},
+    {"w", 7 * 86400 * SECOND_NS},
+    {NULL, 0},
 };
 
 static const struct unit *find_unit(const struct unit *units, const char *name)
@@ -89,10 +108,13 @@ int sfs_size_parse(const char *text, const char *what, uint64_t *out, struct sfs
     int rc = parse_scaled(text, size_units, out);
 
     if (rc == -ERANGE)
-        return sfs_error_set(err, rc, "%s: \"%.64s\" is too large (the largest size is 7.99 EiB)", what, text);
+        return sfs_error_set(err, rc, "%s: \"%.64s\" is too large (the largest size is 7.99 EiB)", what,
+                             text);
     if (rc < 0)
-        return sfs_error_set(err, rc, "%s: \"%.64s\" is not a size. Write a number of bytes, or a number with a unit, "
-                             "as in 512M, 10G, 1.5T (powers of 1024) or 500GB (powers of 1000)", what, text);
+        return sfs_error_set(err, rc,
+                             "%s: \"%.64s\" is not a size. Write a number of bytes, or a number with a unit, "
+                             "as in 512M, 10G, 1.5T (powers of 1024) or 500GB (powers of 1000)",
+                             what, text);
     return 0;
 }
 
@@ -103,8 +125,10 @@ int sfs_duration_parse(const char *text, const char *what, uint64_t *out_ns, str
     if (rc == -ERANGE)
         return sfs_error_set(err, rc, "%s: \"%.64s\" is too long (at most 292 years)", what, text);
     if (rc < 0)
-        return sfs_error_set(err, rc, "%s: \"%.64s\" is not a duration. Write a number of seconds, or a number with "
-                             "a unit, as in 500ms, 30s, 5m, 1h, 2d", what, text);
+        return sfs_error_set(err, rc,
+                             "%s: \"%.64s\" is not a duration. Write a number of seconds, or a number with "
+                             "a unit, as in 500ms, 30s, 5m, 1h, 2d",
+                             what, text);
     return 0;
 }
 
@@ -126,7 +150,8 @@ char *sfs_size_format(uint64_t bytes, char out[16])
     return out;
 }
 
-/* Length of the valid UTF-8 sequence at p that stands for a printable character beyond ASCII; 0 if there is none. */
+/* Length of the valid UTF-8 sequence at p that stands for a printable character beyond ASCII; 0 if there is
+ * none. */
 static size_t utf8_length(const unsigned char *p)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -157,19 +182,25 @@ int sfs_name_check(const char *text, const char *what, struct sfs_error *err)
     if (!*p)
         return sfs_error_set(err, -EINVAL, "%s is empty", what);
     if (strlen(text) > 64)
-        return sfs_error_set(err, -EINVAL, "%s is too long: %zu bytes, at most 64 are allowed", what, strlen(text));
+        return sfs_error_set(err, -EINVAL, "%s is too long: %zu bytes, at most 64 are allowed", what,
+                             strlen(text));
     if (*p == '-' || *p == '.')
-        return sfs_error_set(err, -EINVAL, "%s \"%s\" begins with \"%c\", which isn't allowed", what, text, *p);
+        return sfs_error_set(err, -EINVAL, "%s \"%s\" begins with \"%c\", which isn't allowed", what, text,
+                             *p);
     while (*p) {
         size_t n = *p < 0x80 ? is_name_char(*p) : utf8_length(p);
 
         if (n == 0) {
             if (*p > 0x20 && *p < 0x7f)
-                return sfs_error_set(err, -EINVAL, "%s \"%s\" contains \"%c\". Letters, digits and - _ . + are allowed",
+                return sfs_error_set(err, -EINVAL,
+                                     "%s \"%s\" contains \"%c\". Letters, digits and - _ . + are allowed",
                                      what, text, *p);
             /* The text isn't shown: it isn't fit for a terminal. */
-            return sfs_error_set(err, -EINVAL, "%s contains %s. Letters, digits and - _ . + are allowed", what,
-                                 *p == ' ' ? "a space" : *p < 0x80 ? "a control character" : "bytes that are not valid text");
+            return sfs_error_set(err, -EINVAL, "%s contains %s. Letters, digits and - _ . + are allowed",
+                                 what,
+                                 *p == ' '   ? "a space"
+                                 : *p < 0x80 ? "a control character"
+                                             : "bytes that are not valid text");
         }
         p += n;
     }

@@ -13,7 +13,7 @@ char *sfs_size_format(uint64_t bytes, char out[16]);
 /* Names of pools, spaces and disks: 1 to 64 of letters, digits, '-', '_', '.', '+' and bytes above 0x7f that are valid UTF-8; not beginning with '-' or '.'.
  * 0 or -EINVAL with words. */
 int sfs_name_check(const char *text, const char *what, struct sfs_error *err);
-/* Durations as in "5m", "30s", "1h", "2d"; a bare number is seconds. Result in nanoseconds. */
+/* Durations as in "5m", "30s", "1h", "2d" (also ms, min, w; fractions as above); a bare number is seconds. Result in nanoseconds. */
 int sfs_duration_parse(const char *text, const char *what, uint64_t *out_ns, struct sfs_error *err);
 
 #endif

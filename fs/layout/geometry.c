@@ -41,8 +41,9 @@ int sfs_resiliency_parse(const char *text, enum sfs_resiliency *out, struct sfs_
             return 0;
         }
     }
-    return sfs_error_set(err, -EINVAL, "\"%.64s\" is not a resiliency. There are simple, mirror2, mirror3, parity and parity2",
-                         text);
+    return sfs_error_set(
+        err, -EINVAL, "\"%.64s\" is not a resiliency. There are simple, mirror2, mirror3, parity and parity2",
+        text);
 }
 
 unsigned sfs_resiliency_copies(enum sfs_resiliency r)
@@ -70,8 +71,8 @@ unsigned sfs_resiliency_min_columns(enum sfs_resiliency r)
     return traits_of(r)->min_columns;
 }
 
-int sfs_geometry_init(struct sfs_geometry *g, enum sfs_resiliency r, unsigned columns, uint32_t interleave, uint64_t slab_bytes,
-                      struct sfs_error *err)
+int sfs_geometry_init(struct sfs_geometry *g, enum sfs_resiliency r, unsigned columns, uint32_t interleave,
+                      uint64_t slab_bytes, struct sfs_error *err)
 {
     const struct traits *t;
 
@@ -79,13 +80,16 @@ int sfs_geometry_init(struct sfs_geometry *g, enum sfs_resiliency r, unsigned co
         return sfs_error_set(err, -EINVAL, "resiliency number %u is unknown", (unsigned)r);
     t = &traits[r];
     if (columns < t->min_columns || columns > SFS_MAX_COLUMNS)
-        return sfs_error_set(err, -EINVAL, "%s with %u columns: it takes %u to %u", t->name, columns, t->min_columns,
-                             SFS_MAX_COLUMNS);
+        return sfs_error_set(err, -EINVAL, "%s with %u columns: it takes %u to %u", t->name, columns,
+                             t->min_columns, SFS_MAX_COLUMNS);
     if (interleave == 0 || interleave % SFS_BLOCK != 0)
-        return sfs_error_set(err, -EINVAL, "an interleave of %u bytes: it must be a multiple of %u", interleave, SFS_BLOCK);
+        return sfs_error_set(err, -EINVAL, "an interleave of %u bytes: it must be a multiple of %u",
+                             interleave, SFS_BLOCK);
     if (slab_bytes < interleave || slab_bytes > SLAB_MAX_BYTES)
-        return sfs_error_set(err, -EINVAL, "slabs of %llu bytes: they must hold at least one interleave (%u bytes), and at most %llu bytes",
-                             (unsigned long long)slab_bytes, interleave, SLAB_MAX_BYTES);
+        return sfs_error_set(
+            err, -EINVAL,
+            "slabs of %llu bytes: they must hold at least one interleave (%u bytes), and at most %llu bytes",
+            (unsigned long long)slab_bytes, interleave, SLAB_MAX_BYTES);
     g->resiliency = r;
     g->columns = columns;
     g->copies = t->copies;

@@ -53,7 +53,8 @@ struct sfs_piece {
     unsigned column;
     uint64_t slab_off;   /* first byte, in that column's slabs (the same on every copy) */
 };
-/* Walks [*off, end): fills *p with the piece at *off, moves *off behind it; false when *off == end. Pieces never cross a unit. */
+/* Walks [*off, end): fills *p with the piece at *off, moves *off behind it; false when *off == end. Pieces never cross a unit.
+ * Asserts end <= capacity: whoever reads a range from a catalog checks it first. */
 bool sfs_geometry_next(const struct sfs_geometry *g, uint64_t *off, uint64_t end, struct sfs_piece *p);
 /* The other way: the group offset of byte slab_off of a column; false if that byte is parity or beyond the last row. */
 bool sfs_geometry_unmap(const struct sfs_geometry *g, unsigned column, uint64_t slab_off, uint64_t *group_off);

@@ -1,6 +1,7 @@
 /* P and Q by ISA-L, over GF(2^8) with the polynomial 0x11d and the generator 2, as in Linux' RAID 6:
  *   P = d0 + d1 + …            Q = d0 + 2 d1 + 4 d2 + …      (+ is exclusive or)
- * These are the first two parity rows of ISA-L's Reed-Solomon matrix: with up to 255 data units, any two losses have one solution. */
+ * These are the first two parity rows of ISA-L's Reed-Solomon matrix: with up to 255 data units, any two
+ * losses have one solution. */
 #include "fs/layout/parity.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ static void check_shape(unsigned data, unsigned parity, size_t len)
 }
 
 /* outs[i] = sum of rows[i * nsources + j] * sources[j] */
-static void combine(unsigned nsources, unsigned nouts, uint8_t *rows, uint8_t **sources, uint8_t **outs, size_t len)
+static void combine(unsigned nsources, unsigned nouts, uint8_t *rows, uint8_t **sources, uint8_t **outs,
+                    size_t len)
 {
     uint8_t tables[TABLE_BYTES];
 
@@ -68,10 +70,10 @@ static void rebuild_by_sum(unsigned data, uint8_t *const *units, size_t len, uns
     SFS_ASSERT(xor_gen((int)(data + 1), (int)len, all) == 0);
 }
 
-/* `data` units that are left are taken as sources. With E the rows of the matrix that made them, data = E^-1 sources; a lost data unit is a row of
- * E^-1, a lost parity unit its row of the matrix times E^-1. */
-static void rebuild_by_matrix(unsigned data, unsigned parity, uint8_t *const *units, size_t len, const unsigned *lost, unsigned nlost,
-                              const bool *is_lost)
+/* `data` units that are left are taken as sources. With E the rows of the matrix that made them, data = E^-1
+ * sources; a lost data unit is a row of E^-1, a lost parity unit its row of the matrix times E^-1. */
+static void rebuild_by_matrix(unsigned data, unsigned parity, uint8_t *const *units, size_t len,
+                              const unsigned *lost, unsigned nlost, const bool *is_lost)
 {
     uint8_t matrix[UNITS_MAX * DATA_MAX], left[DATA_MAX * DATA_MAX], inverse[DATA_MAX * DATA_MAX];
     uint8_t rows[PARITY_MAX * DATA_MAX];
@@ -101,7 +103,8 @@ static void rebuild_by_matrix(unsigned data, unsigned parity, uint8_t *const *un
     combine(data, nlost, rows, sources, outs, len);
 }
 
-int sfs_parity_rebuild(unsigned data, unsigned parity, uint8_t *const *units, size_t len, const unsigned *lost, unsigned nlost)
+int sfs_parity_rebuild(unsigned data, unsigned parity, uint8_t *const *units, size_t len,
+                       const unsigned *lost, unsigned nlost)
 {
     bool is_lost[UNITS_MAX] = {false};
 

@@ -79,8 +79,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Data slabs (not parity) in groups as wide as there are disks with free slabs, which are at most SFS_MAX_COLUMNS, until they are too few. sizes is
- * sorted here. Each group takes one slab from every disk that has one: between one disk's end and the next, all groups have the same width. */
+/* Data slabs (not parity) in groups as wide as there are disks with free slabs, which are at most
+ * SFS_MAX_COLUMNS, until they are too few. sizes is sorted here. Each group takes one slab from every disk
+ * that has one: between one disk's end and the next, all groups have the same width. */
 static unsigned __int128 narrowing_groups(uint64_t *sizes, unsigned n, unsigned parity, unsigned min_columns)
 {
     unsigned __int128 data_slabs = 0;
@@ -94,10 +95,12 @@ static unsigned __int128 narrowing_groups(uint64_t *sizes, unsigned n, unsigned 
     return data_slabs;
 }
 
-/* Parity as wide as possible. First the widest groups, as many as fit: K. Fewer than SFS_MAX_COLUMNS disks have more than K slabs; each of them is in
- * every one of these groups, or nearly (fewer than SFS_MAX_COLUMNS slabs in all may be left elsewhere, and aren't counted). What they have beyond K goes to
- * narrower groups. */
-static unsigned __int128 auto_parity_slabs(const uint64_t *slabs, unsigned n, unsigned parity, unsigned min_columns)
+/* Parity as wide as possible. First the widest groups, as many as fit: K. Fewer than SFS_MAX_COLUMNS disks
+ * have more than K slabs; each of them is in every one of these groups, or nearly (fewer than SFS_MAX_COLUMNS
+ * slabs in all may be left elsewhere, and aren't counted). What they have beyond K goes to narrower groups.
+ */
+static unsigned __int128 auto_parity_slabs(const uint64_t *slabs, unsigned n, unsigned parity,
+                                           unsigned min_columns)
 {
     uint64_t widest = sfs_place_optimum(slabs, n, SFS_MAX_COLUMNS);
     uint64_t rest[SFS_MAX_COLUMNS];
@@ -109,10 +112,12 @@ static unsigned __int128 auto_parity_slabs(const uint64_t *slabs, unsigned n, un
             rest[nrest++] = slabs[i] - widest;
         }
     }
-    return (unsigned __int128)widest * (SFS_MAX_COLUMNS - parity) + narrowing_groups(rest, nrest, parity, min_columns);
+    return (unsigned __int128)widest * (SFS_MAX_COLUMNS - parity) +
+           narrowing_groups(rest, nrest, parity, min_columns);
 }
 
-uint64_t sfs_place_capacity(const uint64_t *slabs, unsigned n, enum sfs_resiliency r, unsigned columns, uint64_t slab_bytes)
+uint64_t sfs_place_capacity(const uint64_t *slabs, unsigned n, enum sfs_resiliency r, unsigned columns,
+                            uint64_t slab_bytes)
 {
     unsigned parity = sfs_resiliency_parity(r), min_columns = sfs_resiliency_min_columns(r);
     unsigned __int128 data_slabs, bytes;
@@ -124,7 +129,8 @@ uint64_t sfs_place_capacity(const uint64_t *slabs, unsigned n, enum sfs_resilien
             columns = 1;
         if (columns < min_columns || columns > SFS_MAX_COLUMNS)
             return 0;
-        data_slabs = (unsigned __int128)sfs_place_optimum(slabs, n, columns * sfs_resiliency_copies(r)) * (columns - parity);
+        data_slabs = (unsigned __int128)sfs_place_optimum(slabs, n, columns * sfs_resiliency_copies(r)) *
+                     (columns - parity);
     }
     bytes = data_slabs * slab_bytes;
     return bytes > INT64_MAX ? INT64_MAX : (uint64_t)bytes;

@@ -21,7 +21,8 @@ unsigned sfs_place_pick(const struct sfs_place_disk *disks, unsigned n, unsigned
 uint64_t sfs_place_optimum(const uint64_t *slabs, unsigned n, unsigned c);
 
 /* Bytes of user data that `slabs[i]` free slabs on n disks can hold in new groups of resiliency r, `columns` wide (0 = auto: the best that can be had
- * by sfs_geometry_auto_columns as disks fill). */
+ * by sfs_geometry_auto_columns as disks fill; with more disks than SFS_MAX_COLUMNS it may fall short of that by up to SFS_MAX_COLUMNS slabs, never beyond). A
+ * column count that cannot be: 0. At most INT64_MAX. */
 uint64_t sfs_place_capacity(const uint64_t *slabs, unsigned n, enum sfs_resiliency r, unsigned columns, uint64_t slab_bytes);
 
 /* Slab size for a pool: preferred (default 256 MiB), halved until the smallest disk holds at least 64, never below 1 MiB. 0 if it cannot be. */

@@ -1,4 +1,5 @@
-/* The base layer on the real environment: errors, log, buffers, UUIDs, sizes, names, quiescence, threads and locks. */
+/* The base layer on the real environment: errors, log, buffers, UUIDs, sizes, names, quiescence, threads and
+ * locks. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #define TIB ((uint64_t)1 << 40)
 #define MS_NS 1000000ull
 
-/* --- errors and log ---------------------------------------------------------------------------------------------------------- */
+/* --- errors and log --------------------------------------------------------------------------- */
 
 Test(error, set)
 {
@@ -78,7 +79,7 @@ Test(log, sink_and_level)
     cr_assert_eq(s.times, 2);
 }
 
-/* --- buffers ----------------------------------------------------------------------------------------------------------------- */
+/* --- buffers ---------------------------------------------------------------------------------- */
 
 Test(buf, aligned_counted_and_kept)
 {
@@ -144,7 +145,7 @@ Test(buf, one_unref_too_many, .signal = SIGABRT)
     sfs_buf_unref(&b);
 }
 
-/* --- UUIDs ------------------------------------------------------------------------------------------------------------------- */
+/* --- UUIDs ------------------------------------------------------------------------------------ */
 
 Test(uuid, all)
 {
@@ -174,7 +175,7 @@ Test(uuid, all)
     sfs_env_free(env);
 }
 
-/* --- sizes, durations, names ------------------------------------------------------------------------------------------------- */
+/* --- sizes, durations, names ------------------------------------------------------------------ */
 
 Test(size, parse)
 {
@@ -182,14 +183,32 @@ Test(size, parse)
         const char *text;
         uint64_t bytes;
     } good[] = {
-        {"0", 0}, {"4096", 4096}, {"17B", 17}, {"4K", 4 * KIB}, {"4k", 4 * KIB}, {"4KiB", 4 * KIB}, {"4 kib", 4 * KIB},
-        {"4KB", 4000}, {"3MB", 3000000}, {"1T", TIB}, {"1.5T", TIB + TIB / 2}, {"0.5K", 512}, {"0.3K", 307},
-        {"1.5GB", 1500000000}, {"500GB", 500000000000}, {"2PiB", 2048 * TIB}, {"7E", 7ull << 60},
-        {"7.9999999999999999E", 9223372036854775692ull}, {"9223372036854775807", INT64_MAX},
-        {"1.99999999999999999999999999K", 2047}, {"0000000000000000000000000001", 1},
+        {"0", 0},
+        {"4096", 4096},
+        {"17B", 17},
+        {"4K", 4 * KIB},
+        {"4k", 4 * KIB},
+        {"4KiB", 4 * KIB},
+        {"4 kib", 4 * KIB},
+        {"4KB", 4000},
+        {"3MB", 3000000},
+        {"1T", TIB},
+        {"1.5T", TIB + TIB / 2},
+        {"0.5K", 512},
+        {"0.3K", 307},
+        {"1.5GB", 1500000000},
+        {"500GB", 500000000000},
+        {"2PiB", 2048 * TIB},
+        {"7E", 7ull << 60},
+        {"7.9999999999999999E", 9223372036854775692ull},
+        {"9223372036854775807", INT64_MAX},
+        {"1.99999999999999999999999999K", 2047},
+        {"0000000000000000000000000001", 1},
     };
-    static const char *const bad[] = {"", " ", "K", "-1", "+1", "1.", ".5K", "1.5", "1.5B", "1,5T", "4X", "4KK", "0x10", "4 K ", "1e3", "NaN"};
-    static const char *const large[] = {"8E", "9223372036854775808", "16E", "18446744073709551616", "99999999999999999999999999999999999999999T"};
+    static const char *const bad[] = {"",     " ",    "K",  "-1",  "+1",   "1.",   ".5K", "1.5",
+                                      "1.5B", "1,5T", "4X", "4KK", "0x10", "4 K ", "1e3", "NaN"};
+    static const char *const large[] = {"8E", "9223372036854775808", "16E", "18446744073709551616",
+                                        "99999999999999999999999999999999999999999T"};
     struct sfs_error err;
     uint64_t out;
 
@@ -213,8 +232,16 @@ Test(size, format)
         uint64_t bytes;
         const char *text;
     } table[] = {
-        {0, "0 B"}, {1023, "1023 B"}, {1024, "1.00 KiB"}, {TIB + TIB / 2, "1.50 TiB"}, {GIB - 1, "1.00 GiB"}, {GIB - 6 * KIB, "1023.99 MiB"},
-        {1000 * KIB, "1000.00 KiB"}, {UINT64_MAX, "16.00 EiB"}, {1029, "1.00 KiB"}, {1030, "1.01 KiB"},
+        {0, "0 B"},
+        {1023, "1023 B"},
+        {1024, "1.00 KiB"},
+        {TIB + TIB / 2, "1.50 TiB"},
+        {GIB - 1, "1.00 GiB"},
+        {GIB - 6 * KIB, "1023.99 MiB"},
+        {1000 * KIB, "1000.00 KiB"},
+        {UINT64_MAX, "16.00 EiB"},
+        {1029, "1.00 KiB"},
+        {1030, "1.01 KiB"},
     };
     char out[16];
 
@@ -227,8 +254,9 @@ Test(size, duration)
     static const struct {
         const char *text;
         uint64_t ms;
-    } good[] = {{"0", 0}, {"5", 5000}, {"30s", 30000}, {"5m", 300000}, {"1h", 3600000}, {"2d", 172800000}, {"1w", 604800000},
-                {"500ms", 500}, {"1.5h", 5400000}, {"0.25", 250}, {"5 min", 300000}};
+    } good[] = {{"0", 0},          {"5", 5000},       {"30s", 30000},    {"5m", 300000},
+                {"1h", 3600000},   {"2d", 172800000}, {"1w", 604800000}, {"500ms", 500},
+                {"1.5h", 5400000}, {"0.25", 250},     {"5 min", 300000}};
     static const char *const bad[] = {"", "m", "-5m", "5y", "1h30m", "5M5"};
     struct sfs_error err;
     uint64_t ns;
@@ -245,11 +273,41 @@ Test(size, duration)
 
 Test(size, names)
 {
-    static const char *const good[] = {"a", "tank", "Tank-2_x.y+z", "9", "_", "+", "caf\xc3\xa9", "\xe6\xb0\xb4", "\xf0\x9f\x90\x9f",
+    static const char *const good[] = {"a",
+                                       "tank",
+                                       "Tank-2_x.y+z",
+                                       "9",
+                                       "_",
+                                       "+",
+                                       "caf\xc3\xa9",
+                                       "\xe6\xb0\xb4",
+                                       "\xf0\x9f\x90\x9f",
                                        "0123456789012345678901234567890123456789012345678901234567890123"};
     static const char *const bad[] = {
-        "", "-a", ".", "..", ".a", "a/b", "a b", "a\nb", "a\x7f", "a\x01", "a:b", "a\\b", "a%b", "a*",
-        "\xc3", "\xc3(", "\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xc2\x85", "\xff",
+        "",
+        "-a",
+        ".",
+        "..",
+        ".a",
+        "a/b",
+        "a b",
+        "a\nb",
+        "a\x7f",
+        "a\x01",
+        "a:b",
+        "a\\b",
+        "a%b",
+        "a*",
+        "\xc3",
+        "\xc3(",
+        "\x80",
+        "\xc0\xaf",
+        "\xe0\x80\xaf",
+        "\xed\xa0\x80",
+        "\xf4\x90\x80\x80",
+        "\xf8\x88\x80\x80\x80",
+        "\xc2\x85",
+        "\xff",
         "01234567890123456789012345678901234567890123456789012345678901234",
     };
     struct sfs_error err;
@@ -264,7 +322,7 @@ Test(size, names)
     }
 }
 
-/* --- quiescence -------------------------------------------------------------------------------------------------------------- */
+/* --- quiescence ------------------------------------------------------------------------------- */
 
 Test(quiesce, waits_for_earlier_readers_only)
 {
@@ -327,7 +385,8 @@ Test(quiesce, model)
                 continue;
             passed++;
             for (unsigned r = 0; r < READERS; r++)
-                cr_assert_not(readers[r].in && readers[r].since < at[t], "reader %u from before ticket %u is inside", r, t);
+                cr_assert_not(readers[r].in && readers[r].since < at[t],
+                              "reader %u from before ticket %u is inside", r, t);
         }
     }
     cr_assert_gt(passed, 100);
@@ -399,7 +458,7 @@ Test(quiesce, free_with_a_reader_inside, .signal = SIGABRT)
     sfs_quiesce_free(q);
 }
 
-/* --- the real environment ---------------------------------------------------------------------------------------------------- */
+/* --- the real environment --------------------------------------------------------------------- */
 
 struct shared {
     struct sfs_env *env;

@@ -1,4 +1,5 @@
-/* The simulated environment: one seed, one history; time that jumps; deadlocks and broken lock orders that are found. */
+/* The simulated environment: one seed, one history; time that jumps; deadlocks and broken lock orders that
+ * are found. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ static void join_all(unsigned n, struct sfs_thread **t)
         sfs_thread_join(t[--n]);
 }
 
-/* --- determinism ------------------------------------------------------------------------------------------------------------- */
+/* --- determinism ------------------------------------------------------------------------------ */
 
 static uint64_t history;
 
@@ -167,7 +168,7 @@ Test(env_sim, random_numbers_follow_the_seed)
     sfs_env_free(other);
 }
 
-/* --- time -------------------------------------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 static void sleeps(void *arg)
 {
@@ -229,7 +230,7 @@ Test(env_sim, wall_clock)
     cr_assert_eq(sfs_env_mono_ns(env), mono + 7);
 }
 
-/* --- locks ------------------------------------------------------------------------------------------------------------------- */
+/* --- locks ------------------------------------------------------------------------------------ */
 
 static int inside, readers_inside, writers_inside, max_readers, total;
 
@@ -376,7 +377,7 @@ Test(env_sim, many_fibers)
     sfs_sim_run(env, run_many, NULL);
 }
 
-/* --- what must abort --------------------------------------------------------------------------------------------------------- */
+/* --- what must abort -------------------------------------------------------------------------- */
 
 static void run_deadlock(void *arg)
 {

@@ -6,7 +6,8 @@
 #include "fs/base/env.h"
 #include "fs/layout/geometry.h"
 
-/* Every byte of a small group, block by block: a bijection between data and what isn't parity, with its inverse. */
+/* Every byte of a small group, block by block: a bijection between data and what isn't parity, with its
+ * inverse. */
 static void check_exhaustively(const struct sfs_geometry *g)
 {
     uint64_t rows = sfs_geometry_rows(g), slab_blocks = rows * g->interleave / SFS_BLOCK;
@@ -77,14 +78,17 @@ Test(geometry, small_shapes)
     for (unsigned r = 0; r < SFS_RESILIENCY_COUNT; r++) {
         for (unsigned columns = sfs_resiliency_min_columns(r); columns <= SFS_MAX_COLUMNS; columns++) {
             for (uint32_t unit = 1; unit <= 3; unit++) {
-                for (uint64_t blocks = unit; blocks <= 40; blocks += 13) { /* not always a multiple of the interleave */
+                for (uint64_t blocks = unit; blocks <= 40;
+                     blocks += 13) { /* not always a multiple of the interleave */
                     struct sfs_geometry g;
 
-                    cr_assert_eq(sfs_geometry_init(&g, r, columns, unit * SFS_BLOCK, blocks * SFS_BLOCK, NULL), 0);
+                    cr_assert_eq(
+                        sfs_geometry_init(&g, r, columns, unit * SFS_BLOCK, blocks * SFS_BLOCK, NULL), 0);
                     cr_assert_eq(sfs_geometry_slabs(&g), columns * sfs_resiliency_copies(r));
                     cr_assert_leq(sfs_geometry_slabs(&g), SFS_MAX_SLABS_PER_GROUP);
                     cr_assert_eq(sfs_geometry_rows(&g), blocks / unit);
-                    cr_assert_eq(sfs_geometry_capacity(&g), blocks / unit * unit * SFS_BLOCK * sfs_geometry_data_columns(&g));
+                    cr_assert_eq(sfs_geometry_capacity(&g),
+                                 blocks / unit * unit * SFS_BLOCK * sfs_geometry_data_columns(&g));
                     check_exhaustively(&g);
                     check_rotation(&g);
                     shapes++;
@@ -98,7 +102,8 @@ Test(geometry, small_shapes)
 /* The formulas of the header, by hand: four columns, one parity. */
 Test(geometry, parity_by_hand)
 {
-    static const unsigned columns[] = {0, 1, 2, /* P on 3 */ 1, 2, 3, /* P on 0 */ 2, 3, 0, /* P on 1 */ 3, 0, 1 /* P on 2 */};
+    static const unsigned columns[] = {0, 1, 2, /* P on 3 */ 1, 2, 3, /* P on 0 */ 2, 3, 0, /* P on 1 */ 3,
+                                       0, 1 /* P on 2 */};
     uint64_t off = 0;
     struct sfs_geometry g;
     struct sfs_piece p;
@@ -181,7 +186,7 @@ Test(geometry, resiliencies)
         const char *name;
         unsigned copies, parity, tolerance, min_disks, auto_two, auto_five, auto_forty;
     } table[SFS_RESILIENCY_COUNT] = {
-        {"simple", 1, 0, 0, 1, 1, 1, 1}, {"mirror2", 2, 0, 1, 2, 1, 1, 1}, {"mirror3", 3, 0, 2, 3, 0, 1, 1},
+        {"simple", 1, 0, 0, 1, 1, 1, 1},  {"mirror2", 2, 0, 1, 2, 1, 1, 1},  {"mirror3", 3, 0, 2, 3, 0, 1, 1},
         {"parity", 1, 1, 1, 3, 0, 5, 16}, {"parity2", 1, 2, 2, 4, 0, 5, 16},
     };
     struct sfs_error err;

@@ -39,8 +39,10 @@ static unsigned random_disks(uint64_t *slabs, unsigned max_disks)
     return n;
 }
 
-/* Takes groups of `width(free disks)` slabs until there are no more. Returns groups; *data_slabs gets the slabs that are not parity. */
-static uint64_t fill(const uint64_t *slabs, unsigned n, unsigned fixed, enum sfs_resiliency r, uint64_t *data_slabs)
+/* Takes groups of `width(free disks)` slabs until there are no more. Returns groups; *data_slabs gets the
+ * slabs that are not parity. */
+static uint64_t fill(const uint64_t *slabs, unsigned n, unsigned fixed, enum sfs_resiliency r,
+                     uint64_t *data_slabs)
 {
     struct sfs_place_disk disks[MAX_DISKS];
     unsigned out[MAX_DISKS];
@@ -75,7 +77,8 @@ Test(placement, greedy_reaches_the_optimum)
     for (int round = 0; round < 3000; round++) {
         unsigned n = random_disks(slabs, 20), c = 1 + below(n < 12 ? n + 1 : 12);
 
-        cr_assert_eq(fill(slabs, n, c, SFS_SIMPLE, &unused), sfs_place_optimum(slabs, n, c), "round %d: %u disks, %u slabs", round, n, c);
+        cr_assert_eq(fill(slabs, n, c, SFS_SIMPLE, &unused), sfs_place_optimum(slabs, n, c),
+                     "round %d: %u disks, %u slabs", round, n, c);
     }
 }
 
@@ -146,7 +149,8 @@ Test(placement, capacity_of_auto_columns_on_many_disks)
             fill(slabs, n, 0, r, &data_slabs);
             told = sfs_place_capacity(slabs, n, r, 0, 1);
             cr_assert_leq(told, data_slabs, "round %d", round);
-            cr_assert_leq(data_slabs - told, SFS_MAX_COLUMNS, "round %d: %lu of %lu", round, told, data_slabs);
+            cr_assert_leq(data_slabs - told, SFS_MAX_COLUMNS, "round %d: %lu of %lu", round, told,
+                          data_slabs);
         }
     }
 }
@@ -186,8 +190,12 @@ Test(placement, capacity_is_fast)
 Test(placement, pick_order)
 {
     struct sfs_place_disk disks[] = {
-        {.free_slabs = 5, .usable = true},  {.free_slabs = 9, .usable = false}, {.free_slabs = 7, .open = 2, .usable = true},
-        {.free_slabs = 7, .open = 1, .usable = true}, {.free_slabs = 0, .usable = true}, {.free_slabs = 5, .usable = true},
+        {.free_slabs = 5, .usable = true},
+        {.free_slabs = 9, .usable = false},
+        {.free_slabs = 7, .open = 2, .usable = true},
+        {.free_slabs = 7, .open = 1, .usable = true},
+        {.free_slabs = 0, .usable = true},
+        {.free_slabs = 5, .usable = true},
     };
     static const unsigned order[] = {3, 2, 0, 5};
     unsigned out[7];
