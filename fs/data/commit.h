@@ -49,7 +49,7 @@ void sfs_commit_unregister(struct sfs_data *d, struct sfs_commit_client *c);  /*
 int sfs_commit_wait(struct sfs_data *d, bool prepare_all);
 /* Asks for a commit soon (volume reached, memory pressure); returns at once. */
 void sfs_commit_kick(struct sfs_data *d);
-/* The gate (C3): many may be inside at once. Rank SFS_RANK_GATE: enter after SFS_RANK_NAMESPACE, before SFS_RANK_INODE. Keep it short. */
+/* The gate (C3): many may be inside at once. Rank SFS_RANK_GATE: enter after SFS_RANK_NAMESPACE, before SFS_RANK_INODE; leave when no inner lock is held. Keep it short. */
 void sfs_commit_gate_enter(struct sfs_data *d);
 void sfs_commit_gate_leave(struct sfs_data *d);
 /* With the catalog's lock held: rows of a file are deleted now, outside of a batch (the inode itself is going): `removed` for sfs_catalog_extent_delete; ctx is d. The space is freed by the next commit. */

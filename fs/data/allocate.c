@@ -1,0 +1,523 @@
+/* Allocation: blocks in open groups, and opening groups.
+ *
+ * A volume keeps several groups open, enough that all disks work (sfs_place_open_groups), fewer when slabs are scarce so that spaces and the last slabs are not split up. A group is chosen in turn; a run is found by next fit;
+ * a run shorter than asked for is given only when no group has a whole one and no other group can be opened.
+ * Opening: a group that has much room is opened again before new slabs are taken; any that has room when there are no slabs left. */
+#include "fs/data/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- bitmaps -------------------------------------------------------------------------------------------------------------------------- */
+
+static bool bit_get(const uint64_t *map, uint64_t i)
+{
+    return map[i / 64] >> (i % 64) & 1;
+}
+
+/* The first bit with that value in [from, end), or end. */
+static uint64_t bit_find(const uint64_t *map, uint64_t from, uint64_t end, bool value)
+{
+    for (uint64_t i = from; i < end;) {
+        uint64_t word = map[i / 64];
+        if (!value)
+            word = ~word;
+        word >>= i % 64;
+        if (word) {
+            i += (unsigned)__builtin_ctzll(word);
+            return i < end ? i : end;
+        }
+        i = (i / 64 + 1) * 64;
+    }
+    return end;
+}
+
+static void bits_set(uint64_t *map, uint64_t from, uint64_t n)
+{
+    for (uint64_t i = from; i < from + n; i++)
+        map[i / 64] |= 1ull << (i % 64);
+}
+
+static void mark_used(struct sfs_group *g, uint64_t from, uint64_t end)
+{
+    if (end > g->blocks)
+        end = g->blocks;
+    for (uint64_t i = from; i < end; i++)
+        if (!bit_get(g->bitmap, i)) {
+            g->bitmap[i / 64] |= 1ull << (i % 64);
+            g->free_blocks--;
+        }
+}
+
+/* Lock held. Blocks that are free from now on. */
+void sfs_bitmap_release(struct sfs_group *g, uint64_t block, uint64_t n)
+{
+    if (!g->bitmap)
+        return;
+    for (uint64_t i = block; i < block + n && i < g->blocks; i++)
+        if (bit_get(g->bitmap, i)) {
+            g->bitmap[i / 64] &= ~(1ull << (i % 64));
+            g->free_blocks++;
+        }
+}
+
+/* Next fit: the first run of at least `want` from the cursor on, else the longest there is. Returns its length, 0 if none. */
+static uint64_t find_run(const struct sfs_group *g, uint64_t want, uint64_t *start)
+{
+    uint64_t best = 0;
+    for (unsigned pass = 0; pass < 2; pass++) {
+        uint64_t i = pass ? 0 : g->cursor, end = pass ? g->cursor : g->blocks;
+        while (i < end) {
+            uint64_t from = bit_find(g->bitmap, i, end, false);
+            if (from == end)
+                break;
+            uint64_t limit = from + want < g->blocks ? from + want : g->blocks;
+            uint64_t to = bit_find(g->bitmap, from, limit, true);
+            if (to - from > best) {
+                best = to - from;
+                *start = from;
+                if (best >= want)
+                    return want;
+            }
+            i = to + 1;
+        }
+    }
+    return best;
+}
+
+static void take(struct sfs_group *g, uint64_t start, uint64_t n)
+{
+    bits_set(g->bitmap, start, n);
+    g->free_blocks -= n;
+    g->cursor = start + n < g->blocks ? start + n : 0;
+    g->used_blocks += n;
+    g->inflight++;
+}
+
+/* --- opening: which ------------------------------------------------------------------------------------------------------------------- */
+
+static bool is_open_in(const struct sfs_volume *v, const struct sfs_group *g)
+{
+    for (unsigned i = 0; i < v->nopen; i++)
+        if (v->open[i] == g)
+            return true;
+    return false;
+}
+
+static bool fits_settings(const struct sfs_volume *v, const struct sfs_group *g)
+{
+    return g->geo.resiliency == (enum sfs_resiliency)v->row.resiliency && g->geo.interleave == v->row.interleave &&
+           (v->row.columns == 0 || g->geo.columns == v->row.columns) && g->kind == SFS_GROUP_DATA;
+}
+
+/* Lock held. A group that may be opened again, the one with most room; at least `min_blocks` of it. */
+static struct sfs_group *reopenable(struct sfs_data *d, struct sfs_volume *v, uint64_t min_blocks, bool quarter)
+{
+    struct sfs_group *best = NULL;
+    uint64_t most = 0;
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next) {
+        if (g->volume != v || g->dropped || g->holds || is_open_in(v, g) || !g->used_known || !fits_settings(v, g))
+            continue;
+        uint64_t space = g->blocks - g->used_blocks;
+        if (space < min_blocks || space <= most || (quarter && space < g->blocks / 4) || !sfs_group_whole(d, g))
+            continue;
+        best = g;
+        most = space;
+    }
+    return best;
+}
+
+struct picked {
+    unsigned columns, n;                 /* n: slabs found; the rest are missing */
+    int disk[SFS_MAX_SLABS_PER_GROUP];
+    uint32_t slot[SFS_MAX_SLABS_PER_GROUP];
+    bool made[SFS_MAX_SLABS_PER_GROUP];
+};
+
+static unsigned open_slabs_on(const struct sfs_volume *v, int disk)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < v->nopen; i++)
+        for (unsigned k = 0; k < sfs_geometry_slabs(&v->open[i]->geo); k++)
+            n += v->open[i]->slabs[k].disk == disk;
+    return n;
+}
+
+/* Columns of a new group. online: disks that could hold slabs if they had room; free: those that have. Redundancy comes before a fixed width. */
+static unsigned choose_columns(const struct sfs_volume *v, unsigned online, unsigned nfree)
+{
+    enum sfs_resiliency r = v->row.resiliency;
+    unsigned copies = sfs_resiliency_copies(r), min = sfs_resiliency_min_columns(r);
+    unsigned columns = v->row.columns ? v->row.columns : sfs_geometry_auto_columns(r, nfree);
+    unsigned most = online / copies;
+    if (columns > most)
+        columns = most;
+    return columns < min ? min : columns;
+}
+
+uint32_t sfs_slot_take(struct sfs_member *m)
+{
+    uint64_t s = bit_find(m->slots, 0, m->row.capacity_slabs, false);
+    SFS_ASSERT(s < m->row.capacity_slabs);
+    m->slots[s / 64] |= 1ull << (s % 64);
+    m->free_slabs--;
+    return (uint32_t)s;
+}
+
+void sfs_slot_give(struct sfs_data *d, int disk, uint32_t slot)
+{
+    struct sfs_member *m = sfs_member_find(d, disk);
+    if (m && m->slots[slot / 64] >> (slot % 64) & 1) {
+        m->slots[slot / 64] &= ~(1ull << (slot % 64));
+        m->free_slabs++;
+    }
+}
+
+/* Lock held. Chooses disks and takes a slot on each. 0 or -ENOSPC. */
+static int pick(struct sfs_data *d, struct sfs_volume *v, struct picked *p)
+{
+    struct sfs_member *of[SFS_LABEL_PEERS];
+    struct sfs_place_disk place[SFS_LABEL_PEERS];
+    unsigned n = 0, online = 0, nfree = 0;
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link) {
+        if (n == SFS_LABEL_PEERS)
+            break;
+        of[n] = m;
+        place[n] = (struct sfs_place_disk){m->free_slabs, open_slabs_on(v, m->row.id), sfs_member_takes_slabs(m)};
+        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
+        nfree += place[n].usable;
+        n++;
+    }
+    enum sfs_resiliency r = v->row.resiliency;
+    unsigned copies = sfs_resiliency_copies(r), parity = sfs_resiliency_parity(r);
+    p->columns = choose_columns(v, online, nfree);
+    unsigned want = p->columns * copies, index[SFS_MAX_SLABS_PER_GROUP];
+    p->n = sfs_place_pick(place, n, want, index);
+    if (p->n < want && (online >= want || p->n < p->columns - parity || p->n == 0))
+        return -ENOSPC; /* rule 4: a slab may be missing only for want of disks, never for want of room */
+    for (unsigned i = 0; i < p->n; i++) {
+        p->disk[i] = of[index[i]]->row.id;
+        p->slot[i] = sfs_slot_take(of[index[i]]);
+        p->made[i] = false;
+    }
+    return 0;
+}
+
+/* --- opening: making -------------------------------------------------------------------------------------------------------------------- */
+
+static void unpick(struct sfs_data *d, struct picked *p)
+{
+    for (unsigned i = 0; i < p->n; i++) {
+        SFS_LOCK(d);
+        struct sfs_member *m = sfs_member_find(d, p->disk[i]);
+        struct sfs_disk *disk = p->made[i] && sfs_member_online(m) ? m->disk : NULL;
+        SFS_UNLOCK(d);
+        if (disk)
+            sfs_disk_slab_free(disk, p->slot[i]);
+        SFS_LOCK(d);
+        if (p->disk[i])
+            sfs_slot_give(d, p->disk[i], p->slot[i]);
+        SFS_UNLOCK(d);
+    }
+}
+
+/* Makes the slabs on the disks. -EAGAIN: a disk could not; it is marked, pick again. */
+static int make_slabs(struct sfs_data *d, struct picked *p)
+{
+    for (unsigned i = 0; i < p->n; i++) {
+        SFS_LOCK(d);
+        struct sfs_member *m = sfs_member_find(d, p->disk[i]);
+        struct sfs_disk *disk = sfs_member_online(m) ? m->disk : NULL;
+        SFS_UNLOCK(d);
+        int rc = disk ? sfs_disk_slab_alloc(disk, p->slot[i]) : -ENODEV;
+        if (!rc) {
+            p->made[i] = true;
+            continue;
+        }
+        SFS_LOCK(d);
+        if (rc == -EBUSY)
+            p->disk[i] = 0;  /* claimed by the metadata area: the slot stays taken */
+        else if (rc != -ENODEV && m)
+            m->full = true;  /* no room for it (or no way to make it): another disk; asked again after the next release */
+        SFS_UNLOCK(d);
+        return -EAGAIN;
+    }
+    return 0;
+}
+
+static int record(struct sfs_data *d, struct sfs_group *g)
+{
+    struct sfs_group_row row = {.space = g->volume->row.id, .resiliency = g->geo.resiliency, .columns = g->geo.columns,
+                                .interleave = g->geo.interleave, .kind = g->kind, .state = g->state};
+    sfs_catalog_lock(d->cat);
+    int rc = sfs_catalog_group_put(d->cat, &row);
+    g->id = row.id;
+    for (unsigned i = 0; !rc && i < sfs_geometry_slabs(&g->geo); i++) {
+        g->slabs[i].group = g->id;
+        rc = sfs_catalog_slab_put(d->cat, &g->slabs[i]);
+    }
+    sfs_catalog_unlock(d->cat);
+    return rc;
+}
+
+static struct sfs_group *build(struct sfs_data *d, struct sfs_volume *v, const struct picked *p)
+{
+    struct sfs_group *g = calloc(1, sizeof(*g));
+    struct sfs_error why;
+    if (!g || sfs_geometry_init(&g->geo, v->row.resiliency, p->columns, v->row.interleave, d->slab_bytes, &why)) {
+        free(g);
+        return NULL;
+    }
+    g->volume = v;
+    g->blocks = sfs_geometry_capacity(&g->geo) / SFS_BLOCK;
+    g->free_blocks = g->blocks;
+    g->used_known = true;
+    g->bitmap = calloc((g->blocks + 63) / 64 + 1, sizeof(uint64_t));
+    if (!g->bitmap) {
+        free(g);
+        return NULL;
+    }
+    RB_INIT(&g->pending);
+    for (unsigned i = 0; i < sfs_geometry_slabs(&g->geo); i++) {
+        /* The first copy of every column comes first: what is missing is a further copy. */
+        unsigned column = i % p->columns, copy = i / p->columns;
+        struct sfs_slab_row *s = &g->slabs[column * g->geo.copies + copy];
+        *s = (struct sfs_slab_row){.column = column, .copy = copy};
+        if (i < p->n) {
+            s->disk = p->disk[i];
+            s->slot = p->slot[i];
+        }
+    }
+    return g;
+}
+
+static int open_new(struct sfs_data *d, struct sfs_volume *v)
+{
+    struct picked p;
+    int rc;
+    for (unsigned tries = 0;; tries++) {
+        SFS_LOCK(d);
+        rc = tries < 2 * SFS_LABEL_PEERS ? pick(d, v, &p) : -ENOSPC;
+        SFS_UNLOCK(d);
+        if (rc)
+            return rc;
+        rc = make_slabs(d, &p);
+        if (!rc)
+            break;
+        unpick(d, &p);
+    }
+    struct sfs_group *g = build(d, v, &p);
+    rc = g ? record(d, g) : -ENOMEM;
+    if (rc) {
+        if (g)
+            free(g->bitmap);
+        free(g);
+        unpick(d, &p);
+        return rc;
+    }
+    SFS_LOCK(d);
+    HASH_ADD(hh, d->groups, id, sizeof(g->id), g);
+    v->open[v->nopen++] = g;
+    SFS_UNLOCK(d);
+    if (p.n < sfs_geometry_slabs(&g->geo))
+        sfs_data_event(d, "warning", "written-degraded", 0, "too few disks are online: new data of space %s is stored with %u of %u slabs until a disk can take the rest",
+                       v->row.name, p.n, sfs_geometry_slabs(&g->geo));
+    return 0;
+}
+
+struct span {
+    uint64_t from, to;
+};
+struct spans {
+    struct span *v;
+    size_t n, cap;
+};
+
+static int add_span(uint64_t goff, uint32_t slen, void *ctx)
+{
+    struct spans *s = ctx;
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : 1024;
+        struct span *v = realloc(s->v, cap * sizeof(*v));
+        if (!v)
+            return -ENOMEM;
+        s->v = v;
+        s->cap = cap;
+    }
+    s->v[s->n++] = (struct span){goff / SFS_BLOCK, goff / SFS_BLOCK + sfs_blocks(slen)};
+    return 0;
+}
+
+static void mark_freed(struct sfs_group *g, const struct sfs_freed_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->v[i].group == g->id && !l->v[i].slots && l->v[i].disk == 0)
+            mark_used(g, l->v[i].goff / SFS_BLOCK, (l->v[i].goff + l->v[i].len) / SFS_BLOCK);
+}
+
+/* The free map of a group comes from the extent index, what is pending, and what is freed but not yet released (rule 7). */
+static int reopen(struct sfs_data *d, struct sfs_volume *v, uint64_t id)
+{
+    struct spans s = {0};
+    sfs_catalog_lock(d->cat);
+    int rc = sfs_catalog_group_ranges(d->cat, id, 0, UINT64_MAX >> 1, add_span, &s);
+    SFS_LOCK(d);
+    struct sfs_group *g = sfs_group_find(d, id);
+    if (!rc && (!g || g->dropped || g->holds || is_open_in(v, g) || !sfs_group_whole(d, g)))
+        rc = -EAGAIN;
+    uint64_t *map = rc ? NULL : calloc((g->blocks + 63) / 64 + 1, sizeof(uint64_t));
+    if (!rc && !map)
+        rc = -ENOMEM;
+    if (!rc) {
+        free(g->bitmap);
+        g->bitmap = map;
+        g->free_blocks = g->blocks;
+        g->cursor = 0;
+        for (size_t i = 0; i < s.n; i++)
+            mark_used(g, s.v[i].from, s.v[i].to);
+        struct sfs_stored *p;
+        RB_FOREACH(p, sfs_pending_tree, &g->pending)
+            mark_used(g, p->key.goff / SFS_BLOCK, p->key.goff / SFS_BLOCK + sfs_blocks(p->key.slen));
+        mark_freed(g, &d->candidates);
+        mark_freed(g, &d->freed);
+        mark_freed(g, &d->releasing);
+        g->state_dirty |= g->state != SFS_GROUP_OPEN;
+        g->state = SFS_GROUP_OPEN;
+        v->open[v->nopen++] = g;
+    }
+    SFS_UNLOCK(d);
+    sfs_catalog_unlock(d->cat);
+    free(s.v);
+    return rc;
+}
+
+/* Opens one more group for v. 0; -ENOSPC; -EAGAIN: look again (another thread has opened one). */
+int sfs_group_open(struct sfs_volume *v)
+{
+    struct sfs_data *d = v->data;
+    int rc = sfs_groups_count_used(d); /* what a group holds must be known before one is opened again; nothing to do but after a mount */
+    if (rc)
+        return rc;
+    SFS_LOCK(d);
+    if (v->opening) {
+        while (v->opening)
+            sfs_cond_wait(&d->changed, &d->lock);
+        SFS_UNLOCK(d);
+        return -EAGAIN;
+    }
+    if (v->nopen == SFS_MAX_OPEN) { /* make room: the fullest is sealed */
+        struct sfs_group *fullest = v->open[0];
+        for (unsigned i = 1; i < v->nopen; i++)
+            if (v->open[i]->free_blocks < fullest->free_blocks)
+                fullest = v->open[i];
+        sfs_group_seal(fullest);
+    }
+    v->opening = true;
+    struct sfs_group *g = reopenable(d, v, SFS_EXTENT_MAX / SFS_BLOCK, true);
+    uint64_t id = g ? g->id : 0;
+    SFS_UNLOCK(d);
+
+    rc = id ? reopen(d, v, id) : open_new(d, v);
+    if (rc == -ENOSPC) {
+        SFS_LOCK(d);
+        g = reopenable(d, v, 1, false);
+        id = g ? g->id : 0;
+        SFS_UNLOCK(d);
+        if (id)
+            rc = reopen(d, v, id);
+    }
+    SFS_LOCK(d);
+    v->opening = false;
+    sfs_cond_broadcast(&d->changed);
+    SFS_UNLOCK(d);
+    return rc;
+}
+
+/* --- allocating ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Lock held. Seals what can take nothing more. */
+static void tidy_open(struct sfs_data *d, struct sfs_volume *v)
+{
+    for (unsigned i = v->nopen; i-- > 0;)
+        if (!sfs_group_takes_writes(d, v->open[i]) || v->open[i]->free_blocks == 0 || !fits_settings(v, v->open[i]))
+            sfs_group_seal(v->open[i]);
+}
+
+/* Lock held. Should one more group be opened although those that are open have room? */
+static bool wants_more(struct sfs_data *d, const struct sfs_volume *v)
+{
+    unsigned n = 0, spaces = 0;
+    uint64_t slabs = 0;
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link)
+        if (sfs_member_takes_slabs(m)) {
+            n++;
+            slabs += m->free_slabs;
+        }
+    struct sfs_volume *w;
+    LIST_FOREACH(w, &d->volumes, link)
+        spaces++;
+    unsigned c = sfs_resiliency_copies(v->row.resiliency) * (v->row.columns ? v->row.columns : sfs_geometry_auto_columns(v->row.resiliency, n));
+    if (c == 0 || n < c)
+        return false;
+    unsigned target = sfs_place_open_groups(n, c);
+    return v->nopen < target && slabs >= 4ull * target * c * spaces;
+}
+
+/* Lock held. Does the next open group in turn have a whole run; else (unless whole_only) the longest of all. */
+static struct sfs_group *choose(struct sfs_volume *v, uint64_t want, bool whole_only, uint64_t *start, uint64_t *got)
+{
+    struct sfs_group *best = NULL;
+    *got = 0;
+    for (unsigned i = 0; i < v->nopen; i++) {
+        struct sfs_group *g = v->open[(v->turn + i) % v->nopen];
+        uint64_t at = 0, len = find_run(g, want, &at);
+        if (len <= *got)
+            continue;
+        best = g;
+        *start = at;
+        *got = len;
+        if (len == want) {
+            v->turn = (v->turn + i + 1) % v->nopen;
+            break;
+        }
+    }
+    return best && (!whole_only || *got == want) ? best : NULL;
+}
+
+int sfs_allocate(struct sfs_volume *v, uint64_t want, bool contiguous, struct sfs_group **out, uint64_t *block, uint64_t *got)
+{
+    struct sfs_data *d = v->data;
+    bool no_more = false;
+    for (;;) {
+        SFS_LOCK(d);
+        tidy_open(d, v);
+        bool more = !no_more && !v->opening && wants_more(d, v);
+        struct sfs_group *g = more ? NULL : choose(v, want, contiguous || !no_more, block, got);
+        if (g) {
+            take(g, *block, *got);
+            *out = g;
+        }
+        SFS_UNLOCK(d);
+        if (g)
+            return 0;
+        if (no_more)
+            return -ENOSPC;
+        int rc = sfs_group_open(v);
+        if (rc == -ENOSPC)
+            no_more = true;
+        else if (rc && rc != -EAGAIN)
+            return rc;
+    }
+}
+
+void sfs_allocate_done(struct sfs_data *d, struct sfs_group *g)
+{
+    SFS_LOCK(d);
+    SFS_ASSERT(g->inflight > 0);
+    g->inflight--;
+    sfs_cond_broadcast(&d->changed);
+    SFS_UNLOCK(d);
+}

@@ -1,0 +1,36 @@
+/* The disks of a pool as data sees them: members, which may be missing, with their slots. For fs/pool and fs/job. */
+#ifndef SFS_DATA_DISKSET_H
+#define SFS_DATA_DISKSET_H
+
+#include "fs/data/data.h"
+#include "fs/disk/disk.h"
+
+struct sfs_data_events {
+    /* Something that people should know. May be called with any lock up to SFS_RANK_GROUPS held: queue it. disk: id or 0. */
+    void (*event)(void *ctx, const char *severity, const char *kind, int disk, const char *text);
+    void *ctx;
+};
+/* Makes the handle. Nothing is loaded yet: add members, then sfs_groups_load. */
+struct sfs_data *sfs_data_new(struct sfs_env *env, struct sfs_catalog *cat, uint64_t slab_bytes, const struct sfs_data_events *ev);
+int sfs_data_start(struct sfs_data *d);     /* the thread for kicked commits */
+void sfs_data_stop(struct sfs_data *d);
+void sfs_data_free(struct sfs_data *d);     /* stopped, volumes unused. Disk handles are the owner's */
+
+/* disk may be NULL (missing). The row is copied. */
+int sfs_member_add(struct sfs_data *d, const struct sfs_disk_row *row, struct sfs_disk *disk);
+int sfs_member_remove(struct sfs_data *d, int id);                       /* -EBUSY while slabs name it */
+int sfs_member_update(struct sfs_data *d, const struct sfs_disk_row *row); /* usage, name, lost_since, capacity, path; counters stay */
+/* A missing disk is here (again); or NULL: it has gone. Returns the handle that it replaces, which the owner may close once sfs_quiesce_passed(a ticket taken now). Open groups on a disk that goes are sealed. */
+struct sfs_disk *sfs_member_attach(struct sfs_data *d, int id, struct sfs_disk *disk);
+/* The disk's state changed to out of use: seals its open groups. The handle stays until detached. */
+void sfs_member_failed(struct sfs_data *d, int id);
+int64_t sfs_member_claim_slot(struct sfs_data *d, struct sfs_disk *disk); /* for the metadata area: the highest free slot, or -ENOSPC */
+
+struct sfs_member_info {
+    struct sfs_disk_row row;      /* with current error counts */
+    bool present, online;
+    uint64_t free_slabs, held_slabs; /* held: slab rows that name it */
+};
+unsigned sfs_member_list(struct sfs_data *d, struct sfs_member_info *out, unsigned max);
+
+#endif

@@ -1,0 +1,352 @@
+/* Slab groups: loading, state, counting what is in use. Allocation is allocate.c, freeing freeing.c.
+ *
+ * States: OPEN (the writer allocates in it) and SEALED (contents only shrink). OPEN -> SEALED: sfs_group_seal (full, a disk of it went out of use, other settings, a job). SEALED -> OPEN: reopen in allocate.c, only when whole,
+ * with room and held by no job. The state in the catalog may lag (state_dirty): after a crash either is right, because a group that misses a slab is sealed when it is loaded. */
+#include "fs/data/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sfs_group *sfs_group_find(struct sfs_data *d, uint64_t id)
+{
+    struct sfs_group *g;
+    HASH_FIND(hh, d->groups, &id, sizeof(id), g);
+    return g;
+}
+
+bool sfs_group_whole(struct sfs_data *d, const struct sfs_group *g)
+{
+    for (unsigned i = 0; i < sfs_geometry_slabs(&g->geo); i++)
+        if (!sfs_member_online(sfs_member_find(d, g->slabs[i].disk)))
+            return false;
+    return true;
+}
+
+bool sfs_group_shaken(struct sfs_data *d, const struct sfs_group *g)
+{
+    for (unsigned i = 0; i < sfs_geometry_slabs(&g->geo); i++)
+        if (g->slabs[i].disk && !sfs_member_online(sfs_member_find(d, g->slabs[i].disk)))
+            return true;
+    return false;
+}
+
+void sfs_group_seal(struct sfs_group *g)
+{
+    struct sfs_volume *v = g->volume;
+    for (unsigned i = 0; i < v->nopen; i++)
+        if (v->open[i] == g) {
+            v->open[i] = v->open[--v->nopen];
+            break;
+        }
+    if (g->state == SFS_GROUP_SEALED)
+        return;
+    g->state = SFS_GROUP_SEALED;
+    g->state_dirty = true;
+    free(g->bitmap);
+    g->bitmap = NULL;
+}
+
+/* A group made with a slab missing (rule 4) takes writes while the slabs that it has are online. */
+bool sfs_group_takes_writes(struct sfs_data *d, const struct sfs_group *g)
+{
+    return g->state == SFS_GROUP_OPEN && !g->dropped && g->holds == 0 && !sfs_group_shaken(d, g);
+}
+
+void sfs_groups_seal_on(struct sfs_data *d, int disk)
+{
+    SFS_LOCK(d);
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+        for (unsigned i = 0; i < sfs_geometry_slabs(&g->geo); i++)
+            if (disk == 0 || g->slabs[i].disk == disk) {
+                sfs_group_seal(g);
+                break;
+            }
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        v->credit_bytes = 0;
+    SFS_UNLOCK(d);
+}
+
+/* --- loading ----------------------------------------------------------------------------------------------------------------------- */
+
+struct loading {
+    struct sfs_data *d;
+    struct sfs_error *err;
+};
+
+static int load_space(const struct sfs_space_row *row, void *ctx)
+{
+    struct loading *l = ctx;
+    return sfs_volume_add(l->d, row);
+}
+
+static int load_group(const struct sfs_group_row *row, void *ctx)
+{
+    struct loading *l = ctx;
+    struct sfs_volume *v = sfs_volume_find(l->d, row->space);
+    if (!v)
+        return sfs_error_set(l->err, -EUCLEAN, "slab group %llu belongs to space %d, which does not exist. Run spacesfs-check.",
+                             (unsigned long long)row->id, row->space);
+    struct sfs_group *g = calloc(1, sizeof(*g));
+    if (!g)
+        return -ENOMEM;
+    struct sfs_error why = {0};
+    if ((unsigned)row->resiliency >= SFS_RESILIENCY_COUNT ||
+        sfs_geometry_init(&g->geo, row->resiliency, row->columns, row->interleave, l->d->slab_bytes, &why)) {
+        free(g);
+        return sfs_error_set(l->err, -EUCLEAN, "slab group %llu has an impossible geometry (%s). Run spacesfs-check.",
+                             (unsigned long long)row->id, why.text);
+    }
+    g->id = row->id;
+    g->volume = v;
+    g->kind = row->kind;
+    g->state = row->state;
+    g->blocks = sfs_geometry_capacity(&g->geo) / SFS_BLOCK;
+    RB_INIT(&g->pending);
+    SFS_LOCK(l->d);
+    HASH_ADD(hh, l->d->groups, id, sizeof(g->id), g);
+    SFS_UNLOCK(l->d);
+    return 0;
+}
+
+static int bad_slab(struct loading *l, const struct sfs_slab_row *row, const char *why)
+{
+    return sfs_error_set(l->err, -EUCLEAN, "slab %u.%u of group %llu: %s. Run spacesfs-check.", row->column, row->copy,
+                         (unsigned long long)row->group, why);
+}
+
+static int load_slab(const struct sfs_slab_row *row, void *ctx)
+{
+    struct loading *l = ctx;
+    struct sfs_data *d = l->d;
+    int rc = 0;
+    SFS_LOCK(d);
+    struct sfs_group *g = sfs_group_find(d, row->group);
+    struct sfs_member *m = sfs_member_find(d, row->disk);
+    if (!g) {
+        rc = bad_slab(l, row, "there is no such group");
+    } else if (row->column >= g->geo.columns || row->copy >= g->geo.copies) {
+        rc = bad_slab(l, row, "outside of the group's geometry");
+    } else if (row->disk != 0 && !m) {
+        rc = bad_slab(l, row, "on a disk that the pool does not have");
+    } else if (m && row->slot >= m->row.capacity_slabs) {
+        rc = bad_slab(l, row, "beyond the end of its disk");
+    } else if (m && (m->slots[row->slot / 64] >> (row->slot % 64) & 1)) {
+        rc = bad_slab(l, row, "its slot on the disk is taken already");
+    } else {
+        g->slabs[row->column * g->geo.copies + row->copy] = *row;
+        if (m) {
+            m->slots[row->slot / 64] |= 1ull << (row->slot % 64);
+            m->free_slabs--;
+        }
+    }
+    SFS_UNLOCK(d);
+    return rc;
+}
+
+/* Slabs without a row are missing; a group that misses one is sealed. */
+static void settle(struct sfs_data *d)
+{
+    SFS_LOCK(d);
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next) {
+        for (unsigned i = 0; i < sfs_geometry_slabs(&g->geo); i++) {
+            g->slabs[i].group = g->id;
+            g->slabs[i].column = i / g->geo.copies;
+            g->slabs[i].copy = i % g->geo.copies;
+        }
+        if (!sfs_group_whole(d, g))
+            sfs_group_seal(g);
+    }
+    SFS_UNLOCK(d);
+}
+
+int sfs_groups_load(struct sfs_data *d, struct sfs_error *err)
+{
+    struct loading l = {d, err};
+    sfs_catalog_lock(d->cat);
+    int rc = sfs_catalog_space_each(d->cat, load_space, &l);
+    if (!rc)
+        rc = sfs_catalog_group_each(d->cat, load_group, &l);
+    if (!rc)
+        rc = sfs_catalog_slab_each(d->cat, 0, load_slab, &l);
+    sfs_catalog_unlock(d->cat);
+    if (rc) {
+        if (err && !err->code)
+            sfs_error_set(err, rc, "the catalog's slab groups could not be loaded: %s. Run spacesfs-check.", strerror(-rc));
+        return rc;
+    }
+    settle(d);
+    return 0;
+}
+
+struct orphans {
+    struct sfs_data *d;
+    int disk;
+    uint32_t *slots;
+    size_t n, cap;
+};
+
+static void note_orphan(uint32_t slot, void *ctx)
+{
+    struct orphans *o = ctx;
+    SFS_LOCK(o->d);
+    struct sfs_member *m = sfs_member_find(o->d, o->disk);
+    bool named = m && slot < m->row.capacity_slabs && (m->slots[slot / 64] >> (slot % 64) & 1);
+    SFS_UNLOCK(o->d);
+    if (named)
+        return;
+    if (o->n == o->cap) {
+        size_t cap = o->cap ? o->cap * 2 : 64;
+        uint32_t *v = realloc(o->slots, cap * sizeof(*v));
+        if (!v)
+            return; /* found again at the next mount */
+        o->slots = v;
+        o->cap = cap;
+    }
+    o->slots[o->n++] = slot;
+}
+
+void sfs_groups_free_orphans(struct sfs_data *d)
+{
+    struct sfs_member_info infos[SFS_LABEL_PEERS];
+    unsigned n = sfs_member_list(d, infos, SFS_LABEL_PEERS);
+    for (unsigned i = 0; i < n; i++) {
+        SFS_LOCK(d);
+        struct sfs_member *m = sfs_member_find(d, infos[i].row.id);
+        struct sfs_disk *disk = sfs_member_online(m) ? m->disk : NULL;
+        SFS_UNLOCK(d);
+        if (!disk)
+            continue;
+        struct orphans o = {.d = d, .disk = infos[i].row.id};
+        sfs_disk_slab_list(disk, note_orphan, &o);
+        for (size_t k = 0; k < o.n; k++)
+            sfs_disk_slab_free(disk, o.slots[k]); /* best effort: found again at the next mount */
+        free(o.slots);
+    }
+}
+
+/* --- counting what is in use --------------------------------------------------------------------------------------------------------- */
+
+struct span_union {
+    uint64_t end, bytes; /* ranges come in order of their start */
+};
+
+static int add_span(uint64_t goff, uint32_t slen, void *ctx)
+{
+    struct span_union *u = ctx;
+    uint64_t from = goff, to = goff + sfs_blocks(slen) * SFS_BLOCK;
+    if (from < u->end)
+        from = u->end;
+    if (to > from) {
+        u->bytes += to - from;
+        u->end = to;
+    }
+    return 0;
+}
+
+/* Catalog lock held: rows cannot change meanwhile. Pending extents lie in groups opened or made since the load; those know their use from the start, except reopened ones, which
+ * count themselves. */
+static int count_group(struct sfs_data *d, uint64_t id)
+{
+    struct span_union u = {0};
+    int rc = sfs_catalog_group_ranges(d->cat, id, 0, UINT64_MAX >> 1, add_span, &u);
+    if (rc)
+        return rc;
+    SFS_LOCK(d);
+    struct sfs_group *g = sfs_group_find(d, id);
+    if (g && !g->used_known) {
+        g->used_blocks = u.bytes / SFS_BLOCK;
+        g->used_known = true;
+    }
+    SFS_UNLOCK(d);
+    return 0;
+}
+
+int sfs_groups_count_used(struct sfs_data *d)
+{
+    uint64_t *ids;
+    unsigned n;
+    int rc = sfs_group_ids(d, &ids, &n);
+    for (unsigned i = 0; !rc && i < n; i++) {
+        SFS_LOCK(d);
+        struct sfs_group *g = sfs_group_find(d, ids[i]);
+        bool known = !g || g->used_known;
+        SFS_UNLOCK(d);
+        if (known)
+            continue;
+        sfs_catalog_lock(d->cat);
+        rc = count_group(d, ids[i]);
+        sfs_catalog_unlock(d->cat);
+    }
+    if (n)
+        free(ids);
+    return rc;
+}
+
+/* --- looking --------------------------------------------------------------------------------------------------------------------------- */
+
+int sfs_group_ids(struct sfs_data *d, uint64_t **ids, unsigned *n)
+{
+    SFS_LOCK(d);
+    unsigned count = HASH_COUNT(d->groups), i = 0;
+    uint64_t *v = malloc((count + 1) * sizeof(*v));
+    if (v)
+        for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+            if (!g->dropped)
+                v[i++] = g->id;
+    SFS_UNLOCK(d);
+    *n = i;
+    *ids = v;
+    if (v && !i) {
+        free(v);
+        *ids = NULL;
+    }
+    return v ? 0 : -ENOMEM;
+}
+
+/* More slabs gone than the resiliency bears: some data has no copy. */
+static bool group_is_lost(const struct sfs_geometry *geo, const bool *online)
+{
+    unsigned gone_columns = 0;
+    for (unsigned c = 0; c < geo->columns; c++) {
+        bool any = false;
+        for (unsigned k = 0; k < geo->copies; k++)
+            any |= online[c * geo->copies + k];
+        gone_columns += !any;
+    }
+    return gone_columns > geo->parity;
+}
+
+int sfs_group_info(struct sfs_data *d, uint64_t id, struct sfs_group_info *out)
+{
+    SFS_LOCK(d);
+    struct sfs_group *g = sfs_group_find(d, id);
+    if (!g || g->dropped) {
+        SFS_UNLOCK(d);
+        return -ENOENT;
+    }
+    *out = (struct sfs_group_info){.id = id, .space = g->volume->row.id, .resiliency = g->geo.resiliency, .columns = g->geo.columns,
+                                   .copies = g->geo.copies, .state = g->state, .capacity_bytes = g->blocks * SFS_BLOCK,
+                                   .used_bytes = g->used_blocks * SFS_BLOCK, .nslabs = sfs_geometry_slabs(&g->geo),
+                                   .tolerance = sfs_resiliency_tolerance(g->geo.resiliency)};
+    for (unsigned i = 0; i < out->nslabs; i++) {
+        out->slabs[i] = g->slabs[i];
+        out->slab_online[i] = sfs_member_online(sfs_member_find(d, g->slabs[i].disk));
+        out->missing += !out->slab_online[i];
+    }
+    out->lost = group_is_lost(&g->geo, out->slab_online);
+    SFS_UNLOCK(d);
+    return 0;
+}
+
+bool sfs_group_has_slab_on(struct sfs_data *d, uint64_t id, int disk)
+{
+    bool has = false;
+    SFS_LOCK(d);
+    struct sfs_group *g = sfs_group_find(d, id);
+    for (unsigned i = 0; g && !g->dropped && i < sfs_geometry_slabs(&g->geo); i++)
+        has |= g->slabs[i].disk == disk;
+    SFS_UNLOCK(d);
+    return has;
+}

@@ -1,0 +1,43 @@
+/* Slab groups and volumes, for fs/pool and fs/job. */
+#ifndef SFS_DATA_GROUPS_H
+#define SFS_DATA_GROUPS_H
+
+#include "fs/data/data.h"
+#include "fs/layout/geometry.h"
+
+/* Loads every space, group and slab row; groups that miss a slab are sealed. Marks slots. 0, -EUCLEAN (rows that contradict each other: two slabs in one slot, unknown disks …, words in err). No lock held. */
+int sfs_groups_load(struct sfs_data *d, struct sfs_error *err);
+/* Counts what is in use in groups where that isn't known yet (after a load), a group at a time; returns when all is known. For a background thread; sfs_volume_stat waits for it by doing it. */
+int sfs_groups_count_used(struct sfs_data *d);
+/* Slots of slab files that no row names (a crash between making and committing them): deleted. Call once after load, when writable. */
+void sfs_groups_free_orphans(struct sfs_data *d);
+
+/* Volumes. */
+int sfs_volume_add(struct sfs_data *d, const struct sfs_space_row *row);      /* a new space (its row is in the catalog) */
+void sfs_volume_update(struct sfs_data *d, const struct sfs_space_row *row);  /* new settings: open groups of another geometry are sealed */
+int sfs_volume_remove(struct sfs_data *d, int space);                         /* -EBUSY: used, or it has groups */
+struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space);
+struct sfs_volume *sfs_volume_find_name(struct sfs_data *d, const char *name);
+unsigned sfs_volume_use(struct sfs_volume *v, int delta);                     /* counts mounts; returns the new count */
+
+struct sfs_group_info {
+    uint64_t id;
+    int space;
+    enum sfs_resiliency resiliency;
+    unsigned columns, copies;
+    enum sfs_group_state state;
+    uint64_t capacity_bytes, used_bytes;
+    unsigned nslabs, missing;     /* slabs that are nowhere or on a disk out of use */
+    unsigned tolerance;           /* losses it can bear when whole */
+    bool lost;                    /* missing more than it bears, or a column with no copy */
+    struct sfs_slab_row slabs[SFS_MAX_SLABS_PER_GROUP];
+    bool slab_online[SFS_MAX_SLABS_PER_GROUP];
+};
+int sfs_group_info(struct sfs_data *d, uint64_t id, struct sfs_group_info *out); /* -ENOENT */
+/* Ids of all groups (malloc'ed, free by the caller). */
+int sfs_group_ids(struct sfs_data *d, uint64_t **ids, unsigned *n);
+bool sfs_group_has_slab_on(struct sfs_data *d, uint64_t id, int disk);
+/* Seals every open group that has a slab on the disk (0: every open group of the pool). */
+void sfs_groups_seal_on(struct sfs_data *d, int disk);
+
+#endif

@@ -1,0 +1,437 @@
+/* The reader: verified bytes from the best copy, from others when it is bad, and repair of what was bad (rule 6).
+ *
+ * Terms
+ *   span    the stored bytes under the checksums that a read needs: whole checksum granules
+ *   source  where a piece of a column can be had from: source k < copies is copy k; for parity groups source `copies` is reconstruction from the other columns of the stripe
+ *
+ * A read goes in two steps. FAST: every span from one source each, all requests of a call in one sfs_io_run; what verifies is done. SLOW, for each granule that failed: every source of every piece of it is read; blocks on which they
+ * agree are settled, those on which they differ are tried in all combinations (bounded) until the checksum holds: rot in both copies, in different blocks, still reads right. Then what was bad is rewritten in place.
+ *
+ * Invariants: R1 bytes reach the caller only after their checksum held. R2 repair writes only verified bytes, only inside quiesce (so the place cannot have been given to anybody else since it was looked up), only to a disk that is online.
+ * R3 a stored extent's place is read under the lock together with its group's slabs. */
+#include "fs/data/state.h"
+#include "fs/data/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_SOURCES 4u
+#define MAX_COMBINATIONS 65536u
+
+struct span {
+    struct sfs_stored *stored;
+    uint32_t first, last;      /* checksums, inclusive */
+    uint32_t from, to;         /* stored bytes that they cover */
+    struct sfs_buf *buf;       /* to - from, rounded up to blocks */
+    unsigned ios;              /* requests of its own in the list, from first_io */
+    unsigned first_io;
+    int result;
+};
+
+struct io_list {
+    struct sfs_io *v;
+    unsigned n, cap;
+};
+
+static int push(struct io_list *l, const struct sfs_io *io)
+{
+    if (l->n == l->cap) {
+        unsigned cap = l->cap ? l->cap * 2 : 16;
+        struct sfs_io *v = realloc(l->v, cap * sizeof(*v));
+        if (!v)
+            return -ENOMEM;
+        l->v = v;
+        l->cap = cap;
+    }
+    l->v[l->n++] = *io;
+    return 0;
+}
+
+/* --- choosing a source ------------------------------------------------------------------------------------------------------------------- */
+
+/* Lock held. The copy to read first: the less busy disk; runs that follow each other in a file lie in different groups or megabytes, so that a sequential reader alternates. -1: none online. */
+static int best_copy(struct sfs_data *d, const struct sfs_group *g, unsigned column, uint64_t goff)
+{
+    int best = -1;
+    uint32_t best_queue = 0;
+    unsigned turn = (unsigned)(goff / SFS_EXTENT_MAX);
+    for (unsigned i = 0; i < g->geo.copies; i++) {
+        unsigned copy = (turn + i) % g->geo.copies;
+        struct sfs_member *m = sfs_member_find(d, g->slabs[column * g->geo.copies + copy].disk);
+        if (!sfs_member_online(m))
+            continue;
+        if (g->geo.copies == 1)
+            return 0;
+        struct sfs_disk_counters c;
+        sfs_disk_counters(m->disk, &c);
+        if (best < 0 || c.queued < best_queue) {
+            best = (int)copy;
+            best_queue = c.queued;
+        }
+    }
+    return best;
+}
+
+/* Lock held. Adds the requests that read stored bytes [from, to) from `copy` of each column (-1: the best) into buf, where byte `from` is first. -EIO when a column has no such copy online. */
+static int plan_read(struct sfs_data *d, struct sfs_stored *s, uint32_t from, uint32_t to, int copy, struct sfs_buf *buf, struct io_list *l)
+{
+    struct sfs_group *g = sfs_group_find(d, s->key.group);
+    if (!g)
+        return -EIO;
+    uint64_t off = s->key.goff + from, end = s->key.goff + to;
+    struct sfs_piece p;
+    while (sfs_geometry_next(&g->geo, &off, end, &p)) {
+        int k = copy >= 0 ? copy : best_copy(d, g, p.column, s->key.goff);
+        struct sfs_slab_row *slab = k < 0 ? NULL : &g->slabs[p.column * g->geo.copies + (unsigned)k];
+        struct sfs_member *m = slab ? sfs_member_find(d, slab->disk) : NULL;
+        if (!sfs_member_online(m))
+            return -EIO;
+        struct sfs_io io = {.op = SFS_IO_READ, .disk = m->disk, .slot = slab->slot, .off = p.slab_off, .len = p.len, .buf = buf,
+                            .buf_off = p.group_off - s->key.goff - from};
+        int rc = push(l, &io);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* --- the slow way ------------------------------------------------------------------------------------------------------------------------ */
+
+struct granule {
+    struct sfs_data *d;
+    struct sfs_stored *stored;
+    uint32_t from, to;                     /* stored bytes under one checksum */
+    uint64_t csum;
+    unsigned sources;
+    struct sfs_buf *buf[MAX_SOURCES];      /* the granule as each source has it */
+    uint8_t *have[MAX_SOURCES];            /* by block: could it be read */
+};
+
+static int read_source(struct granule *g, unsigned source)
+{
+    struct sfs_data *d = g->d;
+    uint32_t len = g->to - g->from;
+    g->buf[source] = sfs_buf_new(sfs_blocks(len) * SFS_BLOCK);
+    g->have[source] = calloc(sfs_blocks(len), 1);
+    if (!g->buf[source] || !g->have[source])
+        return -ENOMEM;
+    /* Block by block, so that one bad sector does not hide its neighbours. */
+    struct io_list l = {0};
+    int rc = 0;
+    SFS_LOCK(d);
+    for (uint32_t at = g->from; rc != -ENOMEM && at < g->to; at += SFS_BLOCK) {
+        uint32_t end = at + SFS_BLOCK < g->to ? at + SFS_BLOCK : g->to;
+        unsigned before = l.n;
+        rc = plan_read(d, g->stored, at, end, (int)source, g->buf[source], &l);
+        if (rc == 0)
+            l.v[before].buf_off = at - g->from;
+    }
+    SFS_UNLOCK(d);
+    if (rc != -ENOMEM && l.n) {
+        sfs_io_run(l.v, l.n);
+        for (unsigned i = 0; i < l.n; i++)
+            g->have[source][l.v[i].buf_off / SFS_BLOCK] = l.v[i].result == 0;
+    }
+    free(l.v);
+    return rc == -ENOMEM ? rc : 0;
+}
+
+/* The distinct contents of one block among the sources; returns how many, their sources in of[]. */
+static unsigned variants(const struct granule *g, uint32_t block, unsigned *of)
+{
+    unsigned n = 0;
+    uint32_t at = block * SFS_BLOCK, len = g->to - g->from - at < SFS_BLOCK ? g->to - g->from - at : SFS_BLOCK;
+    for (unsigned s = 0; s < g->sources; s++) {
+        if (!g->have[s][block])
+            continue;
+        bool known = false;
+        for (unsigned k = 0; k < n && !known; k++)
+            known = !memcmp(g->buf[s]->data + at, g->buf[of[k]]->data + at, len);
+        if (!known)
+            of[n++] = s;
+    }
+    return n;
+}
+
+/* Finds contents whose checksum holds; into out. */
+static bool settle(const struct granule *g, uint8_t *out)
+{
+    uint32_t len = g->to - g->from, blocks = (uint32_t)sfs_blocks(len);
+    unsigned(*of)[MAX_SOURCES] = calloc(blocks, sizeof(*of));
+    uint32_t *open = calloc(blocks, sizeof(*open));
+    unsigned *count = calloc(blocks, sizeof(*count)), *at = calloc(blocks, sizeof(*at));
+    uint32_t nopen = 0;
+    uint64_t combos = 1;
+    bool good = false, possible = of && open && count && at;
+    for (uint32_t b = 0; possible && b < blocks; b++) {
+        count[b] = variants(g, b, of[b]);
+        uint32_t off = b * SFS_BLOCK, n = len - off < SFS_BLOCK ? len - off : SFS_BLOCK;
+        if (count[b] == 0)
+            possible = false;
+        else
+            memcpy(out + off, g->buf[of[b][0]]->data + off, n);
+        if (count[b] > 1) {
+            open[nopen++] = b;
+            combos *= count[b];
+            if (combos > MAX_COMBINATIONS)
+                possible = false;
+        }
+    }
+    while (possible) {
+        if (sfs_checksum(out, len) == g->csum) {
+            good = true;
+            break;
+        }
+        uint32_t i = 0;
+        for (; i < nopen; i++) { /* the next combination: count in mixed radix */
+            uint32_t b = open[i], off = b * SFS_BLOCK, n = len - off < SFS_BLOCK ? len - off : SFS_BLOCK;
+            at[b] = (at[b] + 1) % count[b];
+            memcpy(out + off, g->buf[of[b][at[b]]]->data + off, n);
+            if (at[b])
+                break;
+        }
+        if (i == nopen)
+            break;
+    }
+    free(of);
+    free(open);
+    free(count);
+    free(at);
+    return good;
+}
+
+/* Each source's blocks that could be read but differ from the good ones, or could not be read on a disk that is online, are rewritten; counted against their disks. */
+static void repair(const struct granule *g, struct sfs_buf *good)
+{
+    struct sfs_data *d = g->d;
+    struct sfs_stored *s = g->stored;
+    struct io_list l = {0};
+    uint32_t len = g->to - g->from;
+    SFS_LOCK(d);
+    struct sfs_group *grp = sfs_group_find(d, s->key.group);
+    for (uint32_t b = 0; grp && b < sfs_blocks(len); b++) {
+        uint32_t at = b * SFS_BLOCK, n = len - at < SFS_BLOCK ? len - at : SFS_BLOCK;
+        uint64_t off = s->key.goff + g->from + at, end = off + SFS_BLOCK;
+        struct sfs_piece p;
+        if (!sfs_geometry_next(&grp->geo, &off, end, &p))
+            break;
+        for (unsigned k = 0; k < grp->geo.copies; k++) {
+            if (g->have[k][b] && !memcmp(g->buf[k]->data + at, good->data + at, n))
+                continue;
+            struct sfs_slab_row *slab = &grp->slabs[p.column * grp->geo.copies + k];
+            struct sfs_member *m = sfs_member_find(d, slab->disk);
+            if (!sfs_member_online(m))
+                continue;
+            if (g->have[k][b])
+                m->row.checksum_errors++;
+            else
+                m->row.read_errors++;
+            struct sfs_io io = {.op = SFS_IO_WRITE, .disk = m->disk, .slot = slab->slot, .off = p.slab_off, .len = SFS_BLOCK, .buf = good,
+                                .buf_off = at};
+            if (!push(&l, &io))
+                sfs_data_event(d, "warning", "copy-repaired", m->row.id, "a bad copy on disk %s (slab %u, offset %llu) was rewritten from a good one",
+                               m->row.name, slab->slot, (unsigned long long)p.slab_off);
+        }
+    }
+    SFS_UNLOCK(d);
+    if (l.n && !sfs_data_readonly(d)) {
+        sfs_io_run(l.v, l.n); /* a failure fences the disk; the good bytes are what counts here */
+        SFS_LOCK(d);
+        struct sfs_member *m;
+        for (unsigned i = 0; i < l.n; i++)
+            LIST_FOREACH(m, &d->members, link)
+                if (m->disk == l.v[i].disk)
+                    m->dirty = true; /* once the write is complete: the next commit syncs it */
+        SFS_UNLOCK(d);
+    }
+    free(l.v);
+}
+
+/* One checksum granule of a stored extent by all means. out: to - from bytes. 0, -EIO, -ENOMEM. */
+static int read_hard(struct sfs_data *d, struct sfs_stored *s, unsigned i, uint8_t *out)
+{
+    struct granule g = {.d = d, .stored = s, .csum = s->csum[i]};
+    sfs_checksum_range(s->codec, (uint32_t)s->key.slen, i, &g.from, &g.to);
+    SFS_LOCK(d);
+    struct sfs_group *grp = sfs_group_find(d, s->key.group);
+    g.sources = grp ? grp->geo.copies : 0;
+    SFS_UNLOCK(d);
+    int rc = g.sources ? 0 : -EIO;
+    for (unsigned k = 0; !rc && k < g.sources; k++)
+        rc = read_source(&g, k);
+    struct sfs_buf *good = rc ? NULL : sfs_buf_new(sfs_blocks(g.to - g.from) * SFS_BLOCK);
+    if (!rc && !good)
+        rc = -ENOMEM;
+    if (!rc && !settle(&g, good->data))
+        rc = -EIO;
+    if (!rc) {
+        memset(good->data + (g.to - g.from), 0, sfs_blocks(g.to - g.from) * SFS_BLOCK - (g.to - g.from));
+        memcpy(out, good->data, g.to - g.from);
+        repair(&g, good);
+    }
+    sfs_buf_unref(good);
+    for (unsigned k = 0; k < g.sources; k++) {
+        sfs_buf_unref(g.buf[k]);
+        free(g.have[k]);
+    }
+    return rc;
+}
+
+/* --- spans --------------------------------------------------------------------------------------------------------------------------------- */
+
+static int span_init(struct span *sp, struct sfs_stored *s, uint32_t from, uint32_t to)
+{
+    *sp = (struct span){.stored = s};
+    if (s->codec == SFS_CODEC_NONE) {
+        sp->first = from / SFS_CSUM_GRANULE;
+        sp->last = (to - 1) / SFS_CSUM_GRANULE;
+    }
+    uint32_t ignore;
+    sfs_checksum_range(s->codec, (uint32_t)s->key.slen, sp->first, &sp->from, &ignore);
+    sfs_checksum_range(s->codec, (uint32_t)s->key.slen, sp->last, &ignore, &sp->to);
+    sp->buf = sfs_buf_new(sfs_blocks(sp->to - sp->from) * SFS_BLOCK);
+    return sp->buf ? 0 : -ENOMEM;
+}
+
+/* Verifies each granule of a span that has been read the fast way; what fails is read the hard way. */
+static void span_finish(struct sfs_data *d, struct span *sp, const struct io_list *l)
+{
+    bool readable = sp->result == 0;
+    for (unsigned i = 0; readable && i < sp->ios; i++)
+        readable = l->v[sp->first_io + i].result == 0;
+    sp->result = 0;
+    for (unsigned i = sp->first; !sp->result && i <= sp->last; i++) {
+        uint32_t from, to;
+        sfs_checksum_range(sp->stored->codec, (uint32_t)sp->stored->key.slen, i, &from, &to);
+        uint8_t *bytes = sp->buf->data + (from - sp->from);
+        if (readable && sfs_checksum(bytes, to - from) == sp->stored->csum[i])
+            continue;
+        sp->result = read_hard(d, sp->stored, i, bytes);
+    }
+}
+
+/* Reads and verifies n spans at once. */
+static void read_spans(struct sfs_data *d, struct span *v, unsigned n)
+{
+    struct io_list l = {0};
+    SFS_LOCK(d);
+    for (unsigned i = 0; i < n; i++) {
+        if (v[i].result)
+            continue;
+        v[i].first_io = l.n;
+        v[i].result = plan_read(d, v[i].stored, v[i].from, v[i].to, -1, v[i].buf, &l);
+        v[i].ios = l.n - v[i].first_io;
+    }
+    SFS_UNLOCK(d);
+    if (l.n)
+        sfs_io_run(l.v, l.n);
+    for (unsigned i = 0; i < n; i++)
+        if (v[i].buf && v[i].result != -ENOMEM)
+            span_finish(d, &v[i], &l);
+    free(l.v);
+}
+
+/* Every granule of one copy against its checksum; what is bad is read the hard way, which repairs it. */
+static int check_copy(struct sfs_data *d, struct sfs_stored *s, unsigned copy, struct sfs_buf *buf, uint64_t *bad, uint64_t *lost)
+{
+    struct io_list l = {0};
+    uint32_t slen = (uint32_t)s->key.slen;
+    SFS_LOCK(d);
+    int rc = plan_read(d, s, 0, slen, (int)copy, buf, &l);
+    SFS_UNLOCK(d);
+    bool readable = rc == 0 && sfs_io_run(l.v, l.n) == 0;
+    free(l.v);
+    if (rc == -ENOMEM)
+        return rc;
+    for (unsigned i = 0; i < s->ncsum; i++) {
+        uint32_t from, to;
+        sfs_checksum_range(s->codec, slen, i, &from, &to);
+        if (readable && sfs_checksum(buf->data + from, to - from) == s->csum[i])
+            continue;
+        ++*bad;
+        rc = read_hard(d, s, i, buf->data + from);
+        if (rc == -EIO)
+            ++*lost;
+        else if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int sfs_check_stored(struct sfs_data *d, struct sfs_stored *s, uint64_t *bad, uint64_t *lost)
+{
+    SFS_LOCK(d);
+    struct sfs_group *g = sfs_group_find(d, s->key.group);
+    unsigned copies = g ? g->geo.copies : 0;
+    SFS_UNLOCK(d);
+    struct sfs_buf *buf = sfs_buf_new(sfs_blocks(s->key.slen) * SFS_BLOCK);
+    int rc = buf ? 0 : -ENOMEM;
+    uint64_t any_lost = 0;
+    for (unsigned k = 0; !rc && k < copies; k++)
+        rc = check_copy(d, s, k, buf, bad, &any_lost);
+    *lost += any_lost > 0;
+    sfs_buf_unref(buf);
+    return rc;
+}
+
+int sfs_fetch_stored(struct sfs_data *d, struct sfs_stored *s, uint32_t from, uint32_t to, struct sfs_buf **out, uint32_t *start)
+{
+    struct span sp;
+    int rc = span_init(&sp, s, from, to);
+    if (rc)
+        return rc;
+    read_spans(d, &sp, 1);
+    if (sp.result) {
+        sfs_buf_unref(sp.buf);
+        return sp.result;
+    }
+    *out = sp.buf;
+    *start = sp.from;
+    return 0;
+}
+
+/* --- the whole ------------------------------------------------------------------------------------------------------------------------------- */
+
+static int deliver(const struct sfs_read *r, const struct span *sp)
+{
+    struct sfs_stored *s = r->extent.stored;
+    uint32_t raw_from = r->extent.skip + r->from;
+    if (s->codec == SFS_CODEC_NONE) {
+        memcpy(r->out, sp->buf->data + (raw_from - sp->from), r->len);
+        return 0;
+    }
+    struct sfs_buf *raw = sfs_buf_new(s->rlen);
+    if (!raw)
+        return -ENOMEM;
+    int rc = sfs_codec_decompress(s->codec, sp->buf->data, s->key.slen, raw->data, s->rlen);
+    if (!rc)
+        memcpy(r->out, raw->data + raw_from, r->len);
+    sfs_buf_unref(raw);
+    return rc ? -EIO : 0;
+}
+
+unsigned sfs_data_read(struct sfs_data *d, struct sfs_read *reads, unsigned n)
+{
+    struct span one, *v = n == 1 ? &one : calloc(n, sizeof(*v));
+    unsigned failed = 0;
+    for (unsigned i = 0; i < n; i++) {
+        struct sfs_read *r = &reads[i];
+        uint32_t from = r->extent.skip + r->from;
+        SFS_ASSERT(r->len > 0 && r->from + r->len <= r->extent.len && from + r->len <= r->extent.stored->rlen);
+        if (v)
+            v[i].result = span_init(&v[i], r->extent.stored, from, from + r->len);
+    }
+    if (v)
+        read_spans(d, v, n);
+    for (unsigned i = 0; i < n; i++) {
+        reads[i].result = v ? v[i].result : -ENOMEM;
+        if (!reads[i].result)
+            reads[i].result = deliver(&reads[i], &v[i]);
+        failed += reads[i].result != 0;
+        if (v)
+            sfs_buf_unref(v[i].buf);
+    }
+    if (v != &one)
+        free(v);
+    return failed;
+}

@@ -1,0 +1,331 @@
+/* Mover 1: building a slab anew on another disk (repair.h).
+ *
+ * Steps: HOLD (seal the group, keep it from being opened, moved or dropped; wait for writes under way; commit, so that all it holds is in the catalog) -> TARGET (a slot on another disk) -> COPY (live extents, verified, piece by piece)
+ * -> SYNC -> COMPARE (read back) -> SWITCH (catalog row and memory in one, commit). Until SWITCH nothing has changed: stopping anywhere only gives the slot back. Because a sealed group only shrinks, nothing is missed. */
+#include "fs/data/repair.h"
+#include "fs/data/state.h"
+#include "fs/data/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS 256u
+
+struct written {
+    uint64_t slab_off, hash;
+    uint32_t len;
+};
+
+struct move {
+    struct sfs_data *d;
+    struct sfs_group *g;        /* held */
+    unsigned column, copy;
+    int disk;                   /* the target */
+    uint32_t slot;
+    struct sfs_disk *handle;
+    struct written *log;        /* what was written where, for COMPARE */
+    size_t nlog, cap;
+    int (*progress)(void *, uint64_t);
+    void *ctx;
+    struct sfs_move_result *out;
+};
+
+/* --- HOLD ---------------------------------------------------------------------------------------------------------------------------------- */
+
+static struct sfs_group *hold(struct sfs_data *d, uint64_t id)
+{
+    SFS_LOCK(d);
+    struct sfs_group *g = sfs_group_find(d, id);
+    if (g && !g->dropped) {
+        g->holds++;
+        sfs_group_seal(g);
+        while (g->inflight)
+            sfs_cond_wait(&d->changed, &d->lock);
+    } else {
+        g = NULL;
+    }
+    SFS_UNLOCK(d);
+    return g;
+}
+
+static void let_go(struct sfs_data *d, struct sfs_group *g)
+{
+    SFS_LOCK(d);
+    SFS_ASSERT(g->holds > 0);
+    g->holds--;
+    SFS_UNLOCK(d);
+}
+
+/* All that the group holds is in the catalog. */
+static int drain(struct sfs_data *d, struct sfs_group *g)
+{
+    for (unsigned tries = 0; tries < 8; tries++) {
+        SFS_LOCK(d);
+        bool empty = RB_EMPTY(&g->pending);
+        SFS_UNLOCK(d);
+        if (empty)
+            return 0;
+        int rc = sfs_commit_wait(d, false);
+        if (rc)
+            return rc;
+    }
+    return -EAGAIN;
+}
+
+/* --- TARGET -------------------------------------------------------------------------------------------------------------------------------- */
+
+static bool in_group(const struct sfs_group *g, int disk)
+{
+    for (unsigned i = 0; i < sfs_geometry_slabs(&g->geo); i++)
+        if (g->slabs[i].disk == disk)
+            return true;
+    return false;
+}
+
+static int pick_target(struct move *m, int to_disk)
+{
+    struct sfs_data *d = m->d;
+    int rc = -ENOSPC;
+    SFS_LOCK(d);
+    struct sfs_member *best = NULL, *x;
+    LIST_FOREACH(x, &d->members, link) {
+        if (in_group(m->g, x->row.id) || (to_disk && x->row.id != to_disk) || !sfs_member_takes_slabs(x))
+            continue;
+        if (!best || x->free_slabs > best->free_slabs)
+            best = x;
+    }
+    if (best) {
+        m->disk = best->row.id;
+        m->slot = sfs_slot_take(best);
+        m->handle = best->disk;
+        rc = 0;
+    }
+    SFS_UNLOCK(d);
+    return rc;
+}
+
+static void drop_target(struct move *m)
+{
+    sfs_disk_slab_free(m->handle, m->slot);
+    SFS_LOCK(m->d);
+    sfs_slot_give(m->d, m->disk, m->slot);
+    SFS_UNLOCK(m->d);
+    m->handle = NULL;
+}
+
+static int target(struct move *m, int to_disk)
+{
+    for (;;) {
+        int rc = pick_target(m, to_disk);
+        if (rc)
+            return rc;
+        rc = sfs_disk_slab_alloc(m->handle, m->slot);
+        if (!rc)
+            return 0;
+        if (rc == -EBUSY)
+            continue; /* the metadata area's: stays taken */
+        SFS_LOCK(m->d);
+        struct sfs_member *x = sfs_member_find(m->d, m->disk);
+        if (x)
+            x->full = true;
+        sfs_slot_give(m->d, m->disk, m->slot);
+        SFS_UNLOCK(m->d);
+    }
+}
+
+/* --- walking the live extents ----------------------------------------------------------------------------------------------------------------- */
+
+/* Calls fn for every distinct stored extent of a group, in order of place, inside quiesce. Stops at non-zero. */
+static int each_stored(struct sfs_data *d, uint64_t group, int (*fn)(void *ctx, struct sfs_stored *s, uint64_t ino), void *ctx)
+{
+    struct sfs_group_extent *rows = malloc(ROWS * sizeof(*rows));
+    if (!rows)
+        return -ENOMEM;
+    uint64_t from = 0;
+    struct sfs_stored_key last = {0};
+    int rc = 0;
+    for (unsigned n = ROWS; !rc && n == ROWS;) {
+        sfs_catalog_lock(d->cat);
+        rc = sfs_catalog_group_extents(d->cat, group, from, rows, ROWS, &n);
+        sfs_catalog_unlock(d->cat);
+        for (unsigned i = 0; !rc && i < n; i++) {
+            const struct sfs_extent_row *r = &rows[i].row;
+            if (last.group && last.goff == r->goff && last.slen == r->slen)
+                continue; /* another piece or a clone of the same */
+            last = (struct sfs_stored_key){group, r->goff, r->slen};
+            struct sfs_extent e;
+            uint64_t token = sfs_quiesce_enter(d->quiesce);
+            rc = sfs_extent_from_row(d, r, &e);
+            if (!rc) {
+                rc = fn(ctx, e.stored, rows[i].ino);
+                sfs_stored_unref(d, e.stored);
+            }
+            sfs_quiesce_exit(d->quiesce, token);
+        }
+        if (!rc && n == ROWS) {
+            /* Rows of one place may run across the chunk: begin again at the last place; those seen are skipped, unless all ROWS were of it. */
+            uint64_t next = rows[n - 1].row.goff;
+            from = next > from ? next : next + SFS_BLOCK;
+        }
+    }
+    free(rows);
+    return rc;
+}
+
+/* --- COPY ----------------------------------------------------------------------------------------------------------------------------------- */
+
+static int log_piece(struct move *m, uint64_t slab_off, const uint8_t *bytes, uint32_t len)
+{
+    if (m->nlog == m->cap) {
+        size_t cap = m->cap ? m->cap * 2 : 1024;
+        struct written *v = realloc(m->log, cap * sizeof(*v));
+        if (!v)
+            return -ENOMEM;
+        m->log = v;
+        m->cap = cap;
+    }
+    m->log[m->nlog++] = (struct written){slab_off, sfs_checksum(bytes, len), len};
+    return 0;
+}
+
+/* One piece: stored bytes [from, to) of s, to slab_off of the new slab. */
+static int copy_piece(struct move *m, struct sfs_stored *s, uint32_t from, uint32_t to, uint64_t slab_off, uint64_t ino)
+{
+    struct sfs_buf *buf;
+    uint32_t start;
+    int rc = sfs_fetch_stored(m->d, s, from, to, &buf, &start);
+    if (rc == -EIO) {
+        m->out->damaged_bytes += to - from;
+        m->out->damaged_ino = ino;
+        return 0; /* no good copy anywhere: what is lost is lost, the rest goes on */
+    }
+    if (rc)
+        return rc;
+    uint32_t len = (uint32_t)(sfs_blocks(to - from) * SFS_BLOCK);
+    memset(buf->data + (from - start) + (to - from), 0, len - (to - from));
+    struct sfs_io io = {.op = SFS_IO_WRITE, .disk = m->handle, .slot = m->slot, .off = slab_off, .len = len, .buf = buf, .buf_off = from - start};
+    if (sfs_io_run(&io, 1))
+        rc = io.result == -ENOSPC || io.result == -EDQUOT ? -ENOSPC : -EIO;
+    if (!rc)
+        rc = log_piece(m, slab_off, buf->data + (from - start), len);
+    sfs_buf_unref(buf);
+    m->out->bytes += len;
+    if (!rc && m->progress && m->progress(m->ctx, len))
+        rc = -ECANCELED;
+    return rc;
+}
+
+static int copy_stored(void *ctx, struct sfs_stored *s, uint64_t ino)
+{
+    struct move *m = ctx;
+    uint64_t goff = s->key.goff, off = goff, end = goff + s->key.slen;
+    struct sfs_piece p;
+    int rc = 0;
+    while (!rc && sfs_geometry_next(&m->g->geo, &off, end, &p))
+        if (p.column == m->column)
+            rc = copy_piece(m, s, (uint32_t)(p.group_off - goff), (uint32_t)(p.group_off - goff) + p.len, p.slab_off, ino);
+    return rc;
+}
+
+/* --- SYNC, COMPARE --------------------------------------------------------------------------------------------------------------------------- */
+
+static int compare(struct move *m)
+{
+    struct sfs_io io = {.op = SFS_IO_SYNC, .disk = m->handle};
+    if (sfs_io_run(&io, 1))
+        return -EIO;
+    struct sfs_buf *buf = sfs_buf_new(SFS_EXTENT_MAX);
+    if (!buf)
+        return -ENOMEM;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < m->nlog; i++) {
+        io = (struct sfs_io){.op = SFS_IO_READ, .disk = m->handle, .slot = m->slot, .off = m->log[i].slab_off, .len = m->log[i].len, .buf = buf};
+        if (sfs_io_run(&io, 1) || sfs_checksum(buf->data, m->log[i].len) != m->log[i].hash)
+            rc = -EIO;
+    }
+    sfs_buf_unref(buf);
+    return rc;
+}
+
+/* --- SWITCH ---------------------------------------------------------------------------------------------------------------------------------- */
+
+static int switch_over(struct move *m)
+{
+    struct sfs_data *d = m->d;
+    struct sfs_slab_row row = {.group = m->g->id, .column = m->column, .copy = m->copy, .disk = m->disk, .slot = m->slot};
+    sfs_catalog_lock(d->cat);
+    int rc = sfs_catalog_slab_put(d->cat, &row);
+    if (!rc) {
+        SFS_LOCK(d);
+        struct sfs_slab_row *at = &m->g->slabs[m->column * m->g->geo.copies + m->copy];
+        if (at->disk)
+            sfs_freed_push(&d->freed, &(struct sfs_freed){.disk = at->disk, .slot = at->slot});
+        *at = row;
+        SFS_UNLOCK(d);
+    }
+    sfs_catalog_unlock(d->cat);
+    return rc;
+}
+
+int sfs_move_slab(struct sfs_data *d, uint64_t group, unsigned column, unsigned copy, int to_disk, int (*progress)(void *ctx, uint64_t bytes),
+                  void *ctx, struct sfs_move_result *out)
+{
+    *out = (struct sfs_move_result){0};
+    if (sfs_data_readonly(d))
+        return -EROFS;
+    struct move m = {.d = d, .column = column, .copy = copy, .progress = progress, .ctx = ctx, .out = out, .g = hold(d, group)};
+    if (!m.g)
+        return -ENOENT;
+    SFS_ASSERT(column < m.g->geo.columns && copy < m.g->geo.copies);
+    int rc = drain(d, m.g);
+    if (!rc)
+        rc = target(&m, to_disk);
+    if (!rc)
+        rc = each_stored(d, group, copy_stored, &m);
+    if (!rc)
+        rc = compare(&m);
+    if (!rc)
+        rc = switch_over(&m);
+    if (rc && m.handle)
+        drop_target(&m);
+    free(m.log);
+    let_go(d, m.g);
+    if (!rc)
+        rc = sfs_commit_wait(d, false);
+    return rc;
+}
+
+uint64_t sfs_move_slab_cost(struct sfs_data *d, uint64_t group)
+{
+    SFS_LOCK(d);
+    struct sfs_group *g = sfs_group_find(d, group);
+    uint64_t cost = g && !g->dropped ? g->used_blocks * SFS_BLOCK / sfs_geometry_data_columns(&g->geo) : 0;
+    SFS_UNLOCK(d);
+    return cost;
+}
+
+/* --- verifying -------------------------------------------------------------------------------------------------------------------------------- */
+
+struct verify {
+    struct sfs_data *d;
+    int (*progress)(void *, uint64_t);
+    void *ctx;
+    uint64_t *bad, *lost;
+};
+
+static int verify_stored(void *ctx, struct sfs_stored *s, uint64_t ino)
+{
+    struct verify *v = ctx;
+    (void)ino;
+    int rc = sfs_check_stored(v->d, s, v->bad, v->lost);
+    if (!rc && v->progress && v->progress(v->ctx, sfs_stored_bytes(s)))
+        rc = -ECANCELED;
+    return rc;
+}
+
+int sfs_verify_group(struct sfs_data *d, uint64_t group, int (*progress)(void *ctx, uint64_t bytes), void *ctx, uint64_t *bad_copies, uint64_t *lost_extents)
+{
+    struct verify v = {d, progress, ctx, bad_copies, lost_extents};
+    *bad_copies = *lost_extents = 0;
+    return each_stored(d, group, verify_stored, &v);
+}

@@ -1,0 +1,118 @@
+/* Rule 4 at commit: what was written to a group before one of its disks dropped out, and isn't committed, is written again to healthy disks. */
+#include "fs/data/batch.h"
+
+#include <stdlib.h>
+
+/* The owners of a lost extent report it. */
+static void tell_lost(struct sfs_data *d, struct sfs_batch *b, struct sfs_stored *s)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        struct sfs_change *c = &b->v[i].change;
+        for (unsigned k = 0; k < c->nextents; k++)
+            if (c->extents[k].stored == s) {
+                b->v[i].client->lost(b->v[i].client->ctx, c->owner, c->ino);
+                break;
+            }
+    }
+    sfs_data_event(d, "error", "data-lost", 0, "%llu bytes written since the last commit had their only copy on a disk that failed", (unsigned long long)s->key.slen);
+}
+
+/* A reference to the first pending extent of a group that has lost a disk and isn't known to be lost; the group's id and volume. */
+static struct sfs_stored *next_shaken(struct sfs_data *d, struct sfs_volume **v)
+{
+    struct sfs_stored *found = NULL;
+    SFS_LOCK(d);
+    for (struct sfs_group *g = d->groups; g && !found; g = g->hh.next) {
+        if (RB_EMPTY(&g->pending) || !sfs_group_shaken(d, g))
+            continue;
+        sfs_group_seal(g);
+        struct sfs_stored *s;
+        RB_FOREACH(s, sfs_pending_tree, &g->pending)
+            if (!s->lost) {
+                found = sfs_stored_ref(s);
+                *v = g->volume;
+                break;
+            }
+    }
+    SFS_UNLOCK(d);
+    return found;
+}
+
+/* No other place: its group stays, the slab that dropped out is recorded as missing, to be built anew from the other copies. Its committed extents lose nothing by that: they have their other copies. */
+static int record_missing(struct sfs_data *d, uint64_t id)
+{
+    int rc = 0;
+    sfs_catalog_lock(d->cat);
+    for (unsigned i = 0; !rc && i < SFS_MAX_SLABS_PER_GROUP; i++) {
+        struct sfs_slab_row row = {0};
+        SFS_LOCK(d);
+        struct sfs_group *g = sfs_group_find(d, id);
+        if (g && i < sfs_geometry_slabs(&g->geo) && g->slabs[i].disk && !sfs_member_online(sfs_member_find(d, g->slabs[i].disk))) {
+            row = g->slabs[i];
+            sfs_freed_push(&d->freed, &(struct sfs_freed){.disk = row.disk, .slot = row.slot});
+            g->slabs[i].disk = 0;
+            g->slabs[i].slot = 0;
+            row.disk = 0;
+            row.slot = 0;
+        }
+        SFS_UNLOCK(d);
+        if (row.group)
+            rc = sfs_catalog_slab_put(d->cat, &row);
+    }
+    sfs_catalog_unlock(d->cat);
+    return rc;
+}
+
+/* Writes one pending extent again. 0; 1: it is lost; -errno. */
+static int rewrite(struct sfs_data *d, struct sfs_volume *v, struct sfs_stored *s)
+{
+    struct sfs_buf *buf;
+    uint32_t start;
+    uint64_t token = sfs_quiesce_enter(d->quiesce);
+    int rc = sfs_fetch_stored(d, s, 0, (uint32_t)s->key.slen, &buf, &start);
+    sfs_quiesce_exit(d->quiesce, token);
+    if (rc == -EIO)
+        return 1;
+    if (rc)
+        return rc;
+    struct sfs_group *g;
+    uint64_t goff;
+    rc = sfs_write_stored(v, buf, 0, (uint32_t)s->key.slen, &g, &goff);
+    sfs_buf_unref(buf);
+    if (rc == -ENOSPC || rc == -EIO) {
+        SFS_LOCK(d);
+        uint64_t id = s->key.group;
+        SFS_UNLOCK(d);
+        return record_missing(d, id);
+    }
+    if (rc)
+        return rc;
+    SFS_LOCK(d);
+    sfs_stored_move(d, s, g->id, goff);
+    SFS_UNLOCK(d);
+    sfs_allocate_done(d, g);
+    return 0;
+}
+
+int sfs_rewrite_shaken(struct sfs_data *d, struct sfs_batch *b, bool *rewritten)
+{
+    struct sfs_volume *v;
+    struct sfs_stored *s;
+    *rewritten = false;
+    while ((s = next_shaken(d, &v))) {
+        int rc = rewrite(d, v, s);
+        if (rc == 1) {
+            SFS_LOCK(d);
+            s->lost = true;
+            SFS_UNLOCK(d);
+            tell_lost(d, b, s);
+            rc = 0;
+        } else {
+            *rewritten = true;
+        }
+        sfs_stored_unref(d, s);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}

@@ -1,0 +1,178 @@
+/* The inside of fs/data: what its files share. Only fs/data includes this.
+ *
+ * One lock, sfs_data.lock (SFS_RANK_GROUPS), guards: members (handles, slot maps), groups (slabs, state, bitmap, pending tree, counters), volumes (settings, open set, reservations), the table of stored
+ * extents, the candidate and release lists. It is never held across I/O or a call into the catalog. The catalog's lock may be held when it is taken. */
+#ifndef SFS_DATA_STATE_H
+#define SFS_DATA_STATE_H
+
+#include <bsd/sys/tree.h>
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "fs/data/commit.h"
+#include "fs/data/diskset.h"
+#include "fs/data/groups.h"
+#include "fs/layout/geometry.h"
+#include "fs/layout/placement.h"
+
+struct sfs_stored_key {
+    uint64_t group, goff;
+    uint64_t slen;             /* 64 bits, so that the key has no padding */
+};
+
+struct sfs_stored {
+    struct sfs_stored_key key; /* its place; changes only under the lock, with the table */
+    int refs;                  /* atomic; the last drop is made under the lock */
+    uint32_t rlen;
+    uint8_t codec, ncsum;
+    bool applied;              /* catalog rows name it */
+    bool lost;                 /* pending, and its data could not be kept */
+    bool detached;             /* no longer in the table: its place was freed and written anew while somebody still held it */
+    UT_hash_handle hh;         /* sfs_data.stored, by key */
+    RB_ENTRY(sfs_stored) pending_link; /* sfs_group.pending, by (goff, slen); while !applied */
+    uint64_t csum[];
+};
+RB_HEAD(sfs_pending_tree, sfs_stored);
+RB_PROTOTYPE(sfs_pending_tree, sfs_stored, pending_link, sfs_stored_cmp)
+
+struct sfs_member {
+    struct sfs_disk_row row;
+    struct sfs_disk *disk;     /* NULL: missing */
+    uint64_t *slots;           /* bit set: taken by a slab, by the metadata area, or freed and not yet released */
+    uint64_t free_slabs;
+    bool full;                 /* the last slab_alloc found no room; retried after the next release */
+    bool dirty;                /* written since its last sync */
+    LIST_ENTRY(sfs_member) link;
+};
+
+struct sfs_group {
+    uint64_t id;
+    struct sfs_volume *volume;
+    struct sfs_geometry geo;
+    enum sfs_group_kind kind;
+    enum sfs_group_state state;
+    bool state_dirty;          /* the catalog has another state */
+    bool dropped;              /* rows deleted; its slots await release */
+    struct sfs_slab_row slabs[SFS_MAX_SLABS_PER_GROUP]; /* by column * copies + copy */
+    uint64_t blocks;           /* capacity */
+    uint64_t used_blocks;      /* covered by rows or pending; valid when used_known */
+    bool used_known;
+    uint64_t *bitmap;          /* open groups: bit set = not free for allocation; NULL until needed */
+    uint64_t free_blocks;      /* clear bits, when bitmap */
+    uint64_t cursor;           /* next-fit, in blocks */
+    unsigned inflight;         /* writes under way: it cannot be dropped or moved */
+    unsigned holds;            /* jobs that need it sealed */
+    struct sfs_pending_tree pending;
+    UT_hash_handle hh;         /* sfs_data.groups, by id */
+};
+
+#define SFS_MAX_OPEN 8u
+struct sfs_volume {
+    struct sfs_data *data;
+    struct sfs_space_row row;
+    struct sfs_group *open[SFS_MAX_OPEN];
+    unsigned nopen, turn;
+    uint64_t reserved_bytes;
+    uint64_t credit_bytes;     /* may be reserved without working out the room again; 0 whenever disks or settings change */
+    unsigned users;            /* fs/pool counts mounts */
+    bool opening;              /* one thread opens a group; others wait */
+    LIST_ENTRY(sfs_volume) link;
+};
+
+/* A run of blocks (or, with `slots`, a whole dropped group) on its way to be free. */
+struct sfs_freed {
+    uint64_t group, goff, len; /* bytes */
+    bool slots;                /* release the group's slabs and forget it */
+    int disk;                  /* != 0: one slot of this disk (a slab that was moved away) */
+    uint32_t slot;
+    uint64_t ticket;           /* of quiesce, once durable */
+};
+struct sfs_freed_list {
+    struct sfs_freed *v;
+    size_t n, cap;
+};
+
+struct sfs_commit_state {
+    struct sfs_mutex lock;     /* SFS_RANK_COMMIT */
+    struct sfs_cond changed;
+    bool running, collected;   /* collected: past CUTOFF */
+    bool stop, kicked;
+    uint64_t started, durable; /* commits, by number */
+    int last_result;
+    struct sfs_thread *thread; /* commits that were kicked */
+    struct sfs_commit_client *clients[64];
+    unsigned nclients;
+    struct sfs_mutex gate_lock; /* SFS_RANK_GATE; held inside the calls only */
+    struct sfs_cond gate_changed;
+    unsigned gate_inside;
+    bool gate_closed;
+};
+
+struct sfs_data {
+    struct sfs_env *env;
+    struct sfs_catalog *cat;
+    struct sfs_quiesce *quiesce;
+    uint64_t slab_bytes;
+    struct sfs_mutex lock;
+    struct sfs_cond changed;   /* a group was opened, space was released */
+    LIST_HEAD(, sfs_member) members;
+    LIST_HEAD(, sfs_volume) volumes;
+    struct sfs_group *groups;
+    struct sfs_stored *stored;
+    struct sfs_freed_list candidates; /* may have become free in the catalog's open transaction */
+    struct sfs_freed_list freed;      /* freed by the open transaction */
+    struct sfs_freed_list releasing;  /* durable, waiting for readers */
+    bool readonly;                    /* atomic */
+    char readonly_why[256];
+    struct sfs_data_events events;
+    struct sfs_commit_state commit;
+};
+
+#define SFS_LOCK(d) sfs_mutex_lock(&(d)->lock)
+#define SFS_UNLOCK(d) sfs_mutex_unlock(&(d)->lock)
+
+static inline uint64_t sfs_blocks(uint64_t bytes)
+{
+    return (bytes + SFS_BLOCK - 1) / SFS_BLOCK;
+}
+
+/* diskset.c; lock held */
+struct sfs_member *sfs_member_find(struct sfs_data *d, int id);
+bool sfs_member_online(const struct sfs_member *m);
+bool sfs_member_takes_slabs(const struct sfs_member *m);
+/* groups.c; lock held */
+struct sfs_group *sfs_group_find(struct sfs_data *d, uint64_t id);
+bool sfs_group_whole(struct sfs_data *d, const struct sfs_group *g);   /* every slab is there and online */
+bool sfs_group_shaken(struct sfs_data *d, const struct sfs_group *g);  /* a slab that it should have is on a disk that is out of use */
+void sfs_group_seal(struct sfs_group *g);
+bool sfs_group_takes_writes(struct sfs_data *d, const struct sfs_group *g);
+/* allocate.c; no lock */
+int sfs_group_open(struct sfs_volume *v);
+/* Takes up to want blocks, contiguous, in one of v's open groups (opening one when that helps), in-flight counted. contiguous: all or nothing. */
+int sfs_allocate(struct sfs_volume *v, uint64_t want, bool contiguous, struct sfs_group **g, uint64_t *block, uint64_t *got);
+void sfs_allocate_done(struct sfs_data *d, struct sfs_group *g);  /* the write has ended */
+/* allocate.c; lock held */
+uint32_t sfs_slot_take(struct sfs_member *m);                                /* it has a free one */
+void sfs_slot_give(struct sfs_data *d, int disk, uint32_t slot);
+void sfs_bitmap_release(struct sfs_group *g, uint64_t block, uint64_t n);
+/* freeing.c */
+int sfs_freed_push(struct sfs_freed_list *l, const struct sfs_freed *f); /* lock held */
+void sfs_candidate(struct sfs_data *d, uint64_t group, uint64_t goff, uint64_t len); /* lock held */
+int sfs_freeing_apply(struct sfs_data *d);       /* catalog lock held: finds what candidates have set free, drops empty groups */
+void sfs_freeing_durable(struct sfs_data *d);    /* no lock: what was freed before the commit just made durable */
+void sfs_freeing_release(struct sfs_data *d);    /* no lock: releases what no reader can look at any more */
+/* stored.c; lock held */
+struct sfs_stored *sfs_stored_intern(struct sfs_data *d, const struct sfs_stored_key *key, uint32_t rlen, uint8_t codec, uint8_t ncsum, const uint64_t *csum, bool applied);
+struct sfs_stored *sfs_stored_new(struct sfs_data *d, const struct sfs_stored_key *key, uint32_t rlen, uint8_t codec, uint8_t ncsum, const uint64_t *csum); /* just written: pending */
+void sfs_stored_set_applied(struct sfs_data *d, struct sfs_stored *s);
+void sfs_stored_move(struct sfs_data *d, struct sfs_stored *s, uint64_t group, uint64_t goff); /* another place, same bytes */
+/* reader.c: verified stored bytes [from, to) of s, bounds rounded out to checksum granules, into a new buffer; *start = the first byte in it. 0, -EIO, -ENOMEM. Inside quiesce */
+int sfs_fetch_stored(struct sfs_data *d, struct sfs_stored *s, uint32_t from, uint32_t to, struct sfs_buf **out, uint32_t *start);
+/* reader.c: every copy of a stored extent against its checksums; bad copies are counted and repaired, an extent with a granule that has no good copy counts as lost. Inside quiesce */
+int sfs_check_stored(struct sfs_data *d, struct sfs_stored *s, uint64_t *bad, uint64_t *lost);
+/* writer.c: writes blocks already laid out (checksummed) to a fresh place; used by rewrites and movers */
+int sfs_write_stored(struct sfs_volume *v, struct sfs_buf *buf, size_t buf_off, uint32_t slen, struct sfs_group **g, uint64_t *goff);
+void sfs_data_set_readonly(struct sfs_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void sfs_data_event(struct sfs_data *d, const char *severity, const char *kind, int disk, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+#endif

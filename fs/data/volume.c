@@ -1,0 +1,261 @@
+/* Volumes: the data side of a space: settings, how much room there is, reservations. */
+#include "fs/data/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int sfs_volume_add(struct sfs_data *d, const struct sfs_space_row *row)
+{
+    if ((unsigned)row->resiliency >= SFS_RESILIENCY_COUNT || row->interleave == 0 || row->interleave % SFS_BLOCK)
+        return -EUCLEAN;
+    struct sfs_volume *v = calloc(1, sizeof(*v));
+    if (!v)
+        return -ENOMEM;
+    v->data = d;
+    v->row = *row;
+    SFS_LOCK(d);
+    LIST_INSERT_HEAD(&d->volumes, v, link);
+    SFS_UNLOCK(d);
+    return 0;
+}
+
+void sfs_volume_update(struct sfs_data *d, const struct sfs_space_row *row)
+{
+    SFS_LOCK(d);
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        if (v->row.id == row->id)
+            break;
+    SFS_ASSERT(v);
+    bool geometry = v->row.resiliency != row->resiliency || v->row.columns != row->columns || v->row.interleave != row->interleave;
+    v->row = *row;
+    v->credit_bytes = 0;
+    if (geometry)
+        for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+            if (g->volume == v)
+                sfs_group_seal(g);
+    SFS_UNLOCK(d);
+}
+
+int sfs_volume_remove(struct sfs_data *d, int space)
+{
+    int rc = 0;
+    SFS_LOCK(d);
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        if (v->row.id == space)
+            break;
+    if (!v)
+        rc = -ENOENT;
+    else if (v->users)
+        rc = -EBUSY;
+    for (struct sfs_group *g = d->groups; !rc && g; g = g->hh.next)
+        if (g->volume == v)
+            rc = -EBUSY;
+    if (!rc)
+        LIST_REMOVE(v, link);
+    SFS_UNLOCK(d);
+    if (!rc)
+        free(v);
+    return rc;
+}
+
+struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space)
+{
+    SFS_LOCK(d);
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        if (v->row.id == space)
+            break;
+    SFS_UNLOCK(d);
+    return v;
+}
+
+struct sfs_volume *sfs_volume_find_name(struct sfs_data *d, const char *name)
+{
+    SFS_LOCK(d);
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        if (!strcmp(v->row.name, name))
+            break;
+    SFS_UNLOCK(d);
+    return v;
+}
+
+unsigned sfs_volume_use(struct sfs_volume *v, int delta)
+{
+    SFS_LOCK(v->data);
+    v->users = (unsigned)((int)v->users + delta);
+    unsigned n = v->users;
+    SFS_UNLOCK(v->data);
+    return n;
+}
+
+struct sfs_data *sfs_volume_data(struct sfs_volume *v)
+{
+    return v->data;
+}
+
+int sfs_volume_space_id(const struct sfs_volume *v)
+{
+    return v->row.id;
+}
+
+void sfs_volume_settings(struct sfs_volume *v, struct sfs_space_row *out)
+{
+    SFS_LOCK(v->data);
+    *out = v->row;
+    SFS_UNLOCK(v->data);
+}
+
+/* --- room: lock held ---------------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t scale(uint64_t bytes, uint64_t num, uint64_t den)
+{
+    return (uint64_t)((__uint128_t)bytes * num / den);
+}
+
+/* Raw bytes per user byte, as a fraction: copies for mirrors, columns / data columns for parity as wide as the disks allow. */
+static void raw_factor(struct sfs_data *d, const struct sfs_volume *v, uint64_t *num, uint64_t *den)
+{
+    unsigned parity = sfs_resiliency_parity(v->row.resiliency), n = 0;
+    if (!parity) {
+        *num = sfs_resiliency_copies(v->row.resiliency);
+        *den = 1;
+        return;
+    }
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link)
+        n += sfs_member_online(m);
+    unsigned columns = v->row.columns ? v->row.columns : sfs_geometry_auto_columns(v->row.resiliency, n);
+    if (columns <= parity)
+        columns = sfs_resiliency_min_columns(v->row.resiliency);
+    *num = columns;
+    *den = columns - parity;
+}
+
+static uint64_t room_in_groups(struct sfs_data *d, const struct sfs_volume *v)
+{
+    uint64_t blocks = 0;
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next) {
+        if (g->volume != v || g->dropped || g->geo.resiliency != (enum sfs_resiliency)v->row.resiliency)
+            continue;
+        if (sfs_group_takes_writes(d, g) && g->bitmap)
+            blocks += g->free_blocks;
+        else if (g->used_known && g->holds == 0 && sfs_group_whole(d, g))
+            blocks += g->blocks - g->used_blocks;
+    }
+    return blocks * SFS_BLOCK;
+}
+
+static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v)
+{
+    uint64_t slabs[SFS_LABEL_PEERS];
+    unsigned n = 0;
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link)
+        if (sfs_member_takes_slabs(m) && n < SFS_LABEL_PEERS)
+            slabs[n++] = m->free_slabs;
+    return sfs_place_capacity(slabs, n, v->row.resiliency, v->row.columns, d->slab_bytes);
+}
+
+static uint64_t used_bytes(struct sfs_data *d, const struct sfs_volume *v)
+{
+    uint64_t blocks = 0;
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+        if (g->volume == v && !g->dropped)
+            blocks += g->used_blocks;
+    return blocks * SFS_BLOCK;
+}
+
+/* What stays back so that overwriting, deleting and metadata work on a full pool. */
+static uint64_t reserve_bytes(uint64_t total)
+{
+    uint64_t r = total / 256;
+    if (r < 256u << 10)
+        r = 256u << 10;
+    if (r > 1u << 30)
+        r = 1u << 30;
+    return r;
+}
+
+/* Room for new data of v, before v's own reservations; what other volumes have reserved counts as taken. */
+static uint64_t room(struct sfs_volume *v, bool rewriting)
+{
+    struct sfs_data *d = v->data;
+    uint64_t used = used_bytes(d, v), avail = room_in_groups(d, v) + room_in_slabs(d, v);
+    uint64_t num, den, keep = rewriting ? 0 : reserve_bytes(used + avail);
+    raw_factor(d, v, &num, &den);
+    struct sfs_volume *w;
+    LIST_FOREACH(w, &d->volumes, link) {
+        if (w == v || !w->reserved_bytes)
+            continue;
+        uint64_t wnum, wden;
+        raw_factor(d, w, &wnum, &wden);
+        keep += scale(w->reserved_bytes, wnum * den, wden * num);
+    }
+    avail = avail > keep ? avail - keep : 0;
+    if (v->row.size_bytes) {
+        uint64_t left = v->row.size_bytes > used ? v->row.size_bytes - used : 0;
+        if (avail > left)
+            avail = left;
+    }
+    return avail;
+}
+
+static bool all_known(struct sfs_data *d)
+{
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+        if (!g->used_known)
+            return false;
+    return true;
+}
+
+void sfs_volume_stat(struct sfs_volume *v, struct sfs_volume_stat *out)
+{
+    struct sfs_data *d = v->data;
+    SFS_LOCK(d);
+    bool known = all_known(d);
+    SFS_UNLOCK(d);
+    if (!known)
+        sfs_groups_count_used(d);
+    SFS_LOCK(d);
+    uint64_t avail = room(v, false);
+    out->used_bytes = used_bytes(d, v);
+    out->avail_bytes = avail > v->reserved_bytes ? avail - v->reserved_bytes : 0;
+    out->total_bytes = out->used_bytes + v->reserved_bytes + out->avail_bytes;
+    SFS_UNLOCK(d);
+}
+
+/* Working out the room visits every group: a part of what is found is credit for the calls that follow. Small when room is short, so that it cannot run out unseen. */
+int sfs_volume_reserve(struct sfs_volume *v, uint64_t bytes, bool rewriting)
+{
+    struct sfs_data *d = v->data;
+    if (sfs_data_readonly(d))
+        return -EROFS;
+    int rc = 0;
+    SFS_LOCK(d);
+    if (v->credit_bytes >= bytes) {
+        v->credit_bytes -= bytes;
+    } else {
+        uint64_t r = room(v, rewriting);
+        if (v->reserved_bytes + bytes > r)
+            rc = -ENOSPC;
+        else
+            v->credit_bytes = (r - v->reserved_bytes - bytes) / 16;
+        if (v->credit_bytes > 256u << 20)
+            v->credit_bytes = 256u << 20;
+    }
+    if (!rc)
+        v->reserved_bytes += bytes;
+    SFS_UNLOCK(d);
+    return rc;
+}
+
+void sfs_volume_unreserve(struct sfs_volume *v, uint64_t bytes)
+{
+    SFS_LOCK(v->data);
+    SFS_ASSERT(v->reserved_bytes >= bytes);
+    v->reserved_bytes -= bytes;
+    SFS_UNLOCK(v->data);
+}
