@@ -10,7 +10,7 @@ static const struct {
     unsigned bit;
     struct sfs_option option;
 } common_options[] = {
-    {SFS_OPT_FORCE, {"force", 'f', NULL, "Overwrite what else is on the disks (never a disk of a pool). Asks first, unless --yes is given."}},
+    {SFS_OPT_FORCE, {"force", 'f', NULL, "Overwrite what is on the disks now, be it a filesystem or a disk of another pool (never of one in use). Asks first, unless --yes is given."}},
     {SFS_OPT_YES, {"yes", 'y', NULL, "Don't ask; for scripts."}},
     {SFS_OPT_WATCH, {"watch", 'w', NULL, "Show it again every two seconds, until interrupted."}},
     {SFS_OPT_BYTES, {"bytes", 'b', NULL, "Show sizes as plain numbers of bytes."}},

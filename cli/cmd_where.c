@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "cli/mountinfo.h"
+#include "cli/mounts.h"
 #include "cli/request.h"
 #include "cli/table.h"
 
@@ -20,7 +20,7 @@ struct place {
     size_t prefix;
 };
 
-static int match_mount(const struct sfs_mountinfo *m, void *ctx)
+static int match_mount(const struct sfs_cli_mount *m, void *ctx)
 {
     struct place *p = ctx;
     struct sfs_error err;
@@ -51,7 +51,7 @@ static int locate(const char *file, struct place *p, struct sfs_error *err)
         return sfs_error_set(err, -errno, "%s: %s.", file, strerror(errno));
     p->real = real;
     p->mount_id = statx(AT_FDCWD, real, AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &sx) == 0 && (sx.stx_mask & STATX_MNT_ID) ? (int)sx.stx_mnt_id : -1;
-    int rc = sfs_mountinfo_each(match_mount, p);
+    int rc = sfs_cli_mounts_each(match_mount, p);
     if (rc)
         sfs_error_set(err, rc, "%s: the list of mounts can't be read: %s.", file, strerror(-rc));
     else if (!p->path)

@@ -71,16 +71,31 @@ void sfs_disk_args_free(struct sfs_disk_args *a)
     free(a->specs);
 }
 
+/* What is on a disk now, in words; "" for nothing that would be missed. */
+static void describe(struct sfs_cli *c, const char *path, struct sfs_disk_probe *probe, char *out, size_t cap)
+{
+    out[0] = '\0';
+    if (sfs_disk_probe(c->env, path, NULL, probe, NULL))
+        return; /* formatting it will say why */
+    if (probe->has_label)
+        snprintf(out, cap, "disk %s of pool %s", probe->label.disk_name, probe->label.pool_name);
+    else if (probe->label_rc != -ENOENT)
+        snprintf(out, cap, "a disk of a pool, with a label that can't be read");
+    else
+        snprintf(out, cap, "%s", probe->signature);
+}
+
 bool sfs_disk_args_confirm(struct sfs_cli *c, const struct sfs_disk_args *a)
 {
-    char list[1024] = "";
+    char list[1024] = "", what[200];
     size_t n = 0;
     struct sfs_disk_probe *probe = malloc(sizeof(*probe));
     if (!probe)
         sfs_ui_out_of_memory();
     for (unsigned i = 0; c->force && i < a->n; i++) {
-        if (sfs_disk_probe(c->env, a->specs[i].path, NULL, probe, NULL) == 0 && probe->signature[0] && n < sizeof(list))
-            n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s (%s)", n ? ", " : "", a->specs[i].path, probe->signature);
+        describe(c, a->specs[i].path, probe, what, sizeof(what));
+        if (*what && n < sizeof(list))
+            n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s (%s)", n ? ", " : "", a->specs[i].path, what);
     }
     free(probe);
     return !n || sfs_ui_confirm(c, "What is on these disks now will be lost: %s.", list);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "cli/mountinfo.h"
+#include "cli/mounts.h"
 #include "cli/ui.h"
 
 static bool seen(const struct sfs_scan *s, const struct sfs_disk_probe *probe)
@@ -98,7 +98,7 @@ static void scan_devices(struct sfs_cli *c, struct sfs_scan *s)
         fclose(f);
 }
 
-static int scan_mount(const struct sfs_mountinfo *m, void *ctx)
+static int scan_mount(const struct sfs_cli_mount *m, void *ctx)
 {
     void **both = ctx;
     char label[SFS_PATH_BYTES];
@@ -113,7 +113,7 @@ void sfs_scan_host(struct sfs_cli *c, struct sfs_scan *s)
 {
     void *both[2] = {c, s};
     scan_devices(c, s);
-    sfs_mountinfo_each(scan_mount, both);
+    sfs_cli_mounts_each(scan_mount, both);
 }
 
 void sfs_scan_free(struct sfs_scan *s)

@@ -31,7 +31,9 @@ bool sfs_ui_has_utf8(void)
 static void say(const char *prefix, const char *text)
 {
     char clean[4096];
-    fprintf(stderr, "spacesfs: %s%s\n", prefix, sfs_ui_clean(text, clean, sizeof(clean)));
+    sfs_ui_clean(text, clean, sizeof(clean));
+    size_t len = strlen(clean);
+    fprintf(stderr, "spacesfs: %s%s%s\n", prefix, clean, len && strchr(".?!:", clean[len - 1]) ? "" : ".");
 }
 
 void sfs_ui_error(const char *fmt, ...)

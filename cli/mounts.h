@@ -1,12 +1,12 @@
 /* What is mounted, from /proc/self/mountinfo. */
-#ifndef SFS_CLI_MOUNTINFO_H
-#define SFS_CLI_MOUNTINFO_H
+#ifndef SFS_CLI_MOUNTS_H
+#define SFS_CLI_MOUNTS_H
 
-struct sfs_mountinfo {
+struct sfs_cli_mount {
     int id;
     const char *root, *dir, *type, *source; /* unescaped */
 };
 /* Calls fn for each mount, later ones after those they cover, until it returns non-zero, which is returned. -errno when the list can't be read. */
-int sfs_mountinfo_each(int (*fn)(const struct sfs_mountinfo *m, void *ctx), void *ctx);
+int sfs_cli_mounts_each(int (*fn)(const struct sfs_cli_mount *m, void *ctx), void *ctx);
 
 #endif

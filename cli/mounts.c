@@ -1,4 +1,4 @@
-#include "cli/mountinfo.h"
+#include "cli/mounts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void unescape(char *s)
 }
 
 /* "36 35 98:0 /root /dir options [optional ...] - type source superoptions" */
-static int parse(char *line, struct sfs_mountinfo *m)
+static int parse(char *line, struct sfs_cli_mount *m)
 {
     char *fields[6], *save = NULL, *word;
     unsigned n = 0;
@@ -36,11 +36,11 @@ static int parse(char *line, struct sfs_mountinfo *m)
     unescape(fields[3]);
     unescape(fields[4]);
     unescape(source);
-    *m = (struct sfs_mountinfo){.id = atoi(fields[0]), .root = fields[3], .dir = fields[4], .type = type, .source = source};
+    *m = (struct sfs_cli_mount){.id = atoi(fields[0]), .root = fields[3], .dir = fields[4], .type = type, .source = source};
     return 0;
 }
 
-int sfs_mountinfo_each(int (*fn)(const struct sfs_mountinfo *m, void *ctx), void *ctx)
+int sfs_cli_mounts_each(int (*fn)(const struct sfs_cli_mount *m, void *ctx), void *ctx)
 {
     FILE *f = fopen("/proc/self/mountinfo", "re");
     if (!f)
@@ -49,7 +49,7 @@ int sfs_mountinfo_each(int (*fn)(const struct sfs_mountinfo *m, void *ctx), void
     size_t cap = 0;
     int rc = 0;
     while (rc == 0 && getline(&line, &cap, f) > 0) {
-        struct sfs_mountinfo m;
+        struct sfs_cli_mount m;
         if (parse(line, &m) == 0)
             rc = fn(&m, ctx);
     }
