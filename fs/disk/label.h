@@ -29,8 +29,20 @@ struct sfs_label_peer {
     bool replica;              /* held a catalog replica in this epoch */
 };
 
+/* Where things lie on an image; all zero for directories. Set by sfs_disk_format, never changed after; label_format.h draws it. */
+struct sfs_image_layout {
+    uint64_t image_bytes;      /* size of the file or device when it was formatted */
+    uint64_t map_off, meta_off, slots_off;
+    uint32_t map_bytes;        /* of one of the two copies of the metadata map */
+    uint32_t chunk_bytes;      /* unit of the metadata area */
+    uint32_t base_chunks;      /* chunks at meta_off; more come from claimed slots */
+    uint32_t max_chunks;       /* what the map can hold */
+};
+
 struct sfs_label {
     uint32_t format;           /* SFS_FORMAT_VERSION */
+    enum sfs_disk_kind kind;   /* set by sfs_disk_format, as are generation and layout */
+    uint64_t generation;       /* counts writes: the newer of two copies wins. Counted by sfs_disk_write_label */
     uint64_t compat, ro_compat, incompat; /* feature bits */
     struct sfs_uuid pool_uuid, disk_uuid;
     char pool_name[SFS_NAME_MAX + 1], disk_name[SFS_NAME_MAX + 1];
@@ -38,6 +50,7 @@ struct sfs_label {
     uint64_t capacity_slabs;   /* slots on this disk */
     bool replica;              /* this disk holds a catalog replica, current in `epoch` */
     struct sfs_epoch epoch;    /* the newest this disk has seen */
+    struct sfs_image_layout layout;
     uint32_t npeers;
     struct sfs_label_peer peers[SFS_LABEL_PEERS]; /* all disks of the pool, this one included */
 };
