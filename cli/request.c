@@ -154,7 +154,7 @@ static int ask(struct sfs_cli *c, const struct sfs_target *t, const json_t *requ
 static int check_same_pool(struct sfs_cli *c, const struct sfs_target *t, struct sfs_error *err)
 {
     char uuid[SFS_UUID_STRLEN];
-    json_t *request = json_pack("{s:s}", "cmd", "status"), *reply = NULL, *result = NULL;
+    json_t *request = json_pack("{s:s}", "cmd", "ping"), *reply = NULL, *result = NULL;
     if (!request)
         return sfs_error_set(err, -ENOMEM, "out of memory");
     int rc = ask(c, t, request, &reply, err);
@@ -218,8 +218,10 @@ int sfs_request_try(struct sfs_cli *c, const char *which, json_t *request, unsig
         bool not_opened = false;
         c->by_daemon = true;
         rc = sfs_request_daemon(c, &t, request, result, err);
-        if (rc != -ENOENT || err->text[0]) /* with words the ENOENT is the answer to the request */
+        bool ended = rc == -ECONNRESET && (flags & SFS_REQUEST_READONLY); /* while it was asked: asking again does no harm */
+        if (!ended && (rc != -ENOENT || err->text[0]))                    /* with words the ENOENT is the answer to the request */
             break;
+        err->text[0] = '\0';
         c->by_daemon = false;
         rc = run_here(c, &t, request, flags, result, err, &not_opened);
         if (rc != -EBUSY || !not_opened || tries >= BUSY_TRIES)
