@@ -28,6 +28,12 @@ static int prepare(struct sfs_cli *c)
     return 0;
 }
 
+/* `status` tells how a pool is by 1 and 2: other failures must not look like that. */
+static int failure(const struct sfs_cli *c, int code)
+{
+    return c->command && c->command->run == sfs_cmd_status ? SFS_EXIT_UNKNOWN : code;
+}
+
 static int run(struct sfs_cli *c, int argc, char **argv)
 {
     int code = sfs_cli_parse(c, argc, argv);
@@ -37,8 +43,7 @@ static int run(struct sfs_cli *c, int argc, char **argv)
         code = prepare(c);
     if (code == 0)
         return c->command->run(c);
-    /* `status` tells how a pool is by 1 and 2: other failures must not look like that. */
-    return c->command && c->command->run == sfs_cmd_status ? SFS_EXIT_UNKNOWN : code;
+    return failure(c, code);
 }
 
 int main(int argc, char **argv)
@@ -51,7 +56,7 @@ int main(int argc, char **argv)
     sfs_env_free(c.env);
     if (fflush(stdout) == EOF || ferror(stdout)) {
         sfs_ui_error("The output could not be written.");
-        code = code == SFS_EXIT_OK ? SFS_EXIT_FAILED : code;
+        code = code == SFS_EXIT_OK ? failure(&c, SFS_EXIT_FAILED) : code;
     }
     return code;
 }
