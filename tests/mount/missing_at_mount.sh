@@ -1,0 +1,85 @@
+#!/bin/bash
+# Disks that are missing when the pool is mounted: waited for, worked without, healed; degraded=no and =ro; too many missing; coming back; an empty directory in a disk's place.
+. "$(dirname "$0")/lib.sh"
+require_fuse
+
+mkdir d1 d2 d3 m
+spacesfs pool create p d1,size=1G d2,size=1G d3,size=1G
+spacesfs space create p/s --resiliency mirror2
+spacesfs mount p/s m
+mktree src 300 3
+cp -a src m/a
+spacesfs umount m
+within 20 no_daemon
+
+say "an empty directory where a disk was is never written to"
+mv d1 d1.away
+mkdir d1
+spacesfs mount p/s m -o wait=0
+treecmp src m/a
+cp -a src m/b
+health_is p degraded || { cat status; fail "a missing disk doesn't show"; }
+grep -q d1 status || { cat status; fail "status doesn't name the missing disk"; }
+spacesfs umount m
+within 20 no_daemon
+is "$(ls -A d1)" "" "the empty directory"
+rmdir d1
+
+say "degraded=no refuses, degraded=ro mounts for reading"
+refused 1 'd1|missing|degraded' spacesfs mount p/s m -o wait=0,degraded=no
+mounted m && fail "mounted all the same"
+spacesfs mount p/s m -o wait=0,degraded=ro
+treecmp src m/b
+refused 1 'read-only' touch m/new
+spacesfs umount m
+within 20 no_daemon
+
+say "it is waited for"
+(sleep 2 && mv d1.away d1) &
+start=$SECONDS
+spacesfs mount p/s m -o wait=20
+[ $((SECONDS - start)) -lt 15 ] || fail "waited $((SECONDS - start)) s though the disk had come"
+wait
+treecmp src m/a
+treecmp src m/b
+within 30 health_is p healthy
+spacesfs umount m
+within 20 no_daemon
+
+say "healed without it, and then another goes"
+mv d2 d2.away
+spacesfs mount p/s m -o wait=0
+spacesfs heal p --wait
+cp -a src m/c
+spacesfs umount m
+within 20 no_daemon
+mv d3 d3.away
+spacesfs mount p/s m -o wait=0
+treecmp src m/a
+treecmp src m/b
+treecmp src m/c
+spacesfs umount m
+within 20 no_daemon
+
+say "the pool is what its newest disks say: the disk that was away longest cannot bring back the past"
+mv d1 d1.away
+mv d2.away d2
+refused 1 '.' spacesfs mount p/s m -o wait=0
+[ "$(ls -A m)" = "" ] || fail "an old state was mounted"
+mv d1.away d1
+mv d3.away d3
+spacesfs mount p/s m
+treecmp src m/c
+spacesfs heal p --wait
+within 30 health_is p healthy
+spacesfs umount m
+
+say "none there at all"
+within 20 no_daemon
+mkdir away
+mv d1 d2 d3 away
+refused 1 'p|disk' spacesfs mount p/s m -o wait=0
+mv away/* .
+spacesfs mount p/s m
+treecmp src m/a
+spacesfs umount m

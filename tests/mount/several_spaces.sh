@@ -1,0 +1,81 @@
+#!/bin/bash
+# Several spaces of different resiliency in one pool, each mounted on its own. df tells the truth: what it says is free can be written, and no more than the pool can hold.
+. "$(dirname "$0")/lib.sh"
+require_fuse
+require_free 3500
+
+mkdir d1 d2 d3 m1 m2 m3
+spacesfs pool create p d1,size=1G d2,size=1G d3,size=512M
+spacesfs space create p/one --resiliency simple
+spacesfs space create p/two --resiliency mirror2
+spacesfs space create p/three --resiliency mirror3 --size 100M
+spacesfs mount p/one m1
+spacesfs mount p/two m2
+spacesfs mount p/three m3
+is "$(our_processes | wc -w)" 1 "daemons of one pool"
+
+avail() { df -B1 --output=avail "$1" | tail -1; }
+size() { df -B1 --output=size "$1" | tail -1; }
+MIB=$((1 << 20))
+between() { # VALUE LOW HIGH WHAT, in MiB
+    [ $(($1 / MIB)) -ge "$2" ] && [ $(($1 / MIB)) -le "$3" ] || fail "$4: $(($1 / MIB)) MiB, not between $2 and $3"
+}
+# 2.5 GiB raw; two copies on disks of 1, 1 and 0.5 GiB: 1.25 GiB; three copies: 0.5 GiB, but no more than its size.
+between "$(avail m1)" 2200 2560 "simple"
+between "$(avail m2)" 1100 1280 "mirror2"
+between "$(avail m3)" 90 100 "mirror3 of 100 MiB"
+between "$(size m3)" 90 100 "size of mirror3"
+
+say "what one takes, the others no longer have"
+head -c 300M /dev/urandom > data
+cp data m2/data
+sync -f m2
+between "$(avail m1)" 1500 1960 "simple after 600 MiB raw were taken"
+between "$(avail m2)" 750 980 "mirror2 after 300 MiB"
+
+say "a space's size is a limit"
+code=0
+head -c 150M /dev/urandom > m3/too-much 2> err || code=$?
+[ $code -ne 0 ] && grep -q 'No space' err || fail "150 MiB went into 100"
+rm m3/too-much
+given_back() { [ "$(avail m3)" -gt $((85 * MIB)) ]; }
+within 30 given_back
+head -c 60M data > m3/fits
+cmp -n $((60 * MIB)) data m3/fits
+
+say "filled to the end, df was right to within 5 %"
+said=$(avail m2)
+cat /dev/urandom > m2/fill 2> err || true
+grep -q 'No space' err || fail "no ENOSPC: $(cat err)"
+sync -f m2 || true
+wrote=$(stat -c %s m2/fill)
+[ "$wrote" -ge $((said / 100 * 95)) ] && [ "$wrote" -le $((said / 100 * 102)) ] || fail "df promised $((said / MIB)) MiB, $((wrote / MIB)) could be written"
+between "$(avail m2)" 0 60 "free when full"
+cmp data m2/data
+say "full, and still: delete, truncate, overwrite, rename, read"
+cmp -n 1000000 data m3/fits
+mv m2/fill m2/renamed
+dd if=data of=m2/data bs=1M count=8 conv=notrunc status=none || fail "existing data can't be overwritten in a full pool"
+truncate -s $((wrote / 2)) m2/renamed
+rm m2/renamed
+more() { [ "$(avail m2)" -gt $((700 * MIB)) ]; }
+within 30 more
+head -c 200M data > m2/again
+cmp -n $((200 * MIB)) data m2/again
+cmp data m2/data
+
+say "one unmounted, the others go on"
+spacesfs umount m2
+echo more > m1/more
+is "$(cat m1/more)" more
+mounted m3 || fail "another mount ended, too"
+refused 1 'mounted' spacesfs space destroy p/one --yes
+spacesfs space rename p/two zwei
+spacesfs mount p/zwei m2
+cmp data m2/data
+spacesfs umount m2
+spacesfs space destroy p/zwei --yes
+spacesfs umount m1
+spacesfs umount m3
+within 20 no_daemon
+refused 1 'two|zwei|space' spacesfs mount p/zwei m2
