@@ -9,7 +9,7 @@
  *   swap.K    replaced by write to a new file, fsync, rename. Whole; a version between the acknowledged one and the last begun; without fsync of the directory: an older one or it
  *   new.N     new files, fsynced: there and whole once acknowledged
  *   loose.N   new files, not fsynced: absent, or the beginning of what was written */
-#include "stream.h"
+#include "tests/mount/stream.h"
 
 #include <dirent.h>
 #include <errno.h>

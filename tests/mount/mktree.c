@@ -1,7 +1,7 @@
 /* mktree DIR FILES SEED: makes a tree of that many regular files, with everything that a copy must keep: hard links, symlinks (dangling
  * ones too), xattrs, odd names, modes, owners (as root), times before 1970 and with nanoseconds, sparse files, FIFOs, devices (as root), empty and
  * deep directories. The same seed makes the same tree. */
-#include "stream.h"
+#include "tests/mount/stream.h"
 
 #include <errno.h>
 #include <error.h>

@@ -1,6 +1,6 @@
 /* posix DIR [CASE...]: what POSIX and Linux promise of a filesystem, tried in DIR, case by case. Prints what broke; exit 0 when nothing did.
  * It is held against the host filesystem too (posix.sh), so that it asks for nothing that others don't do. */
-#include "stream.h"
+#include "tests/mount/stream.h"
 
 #include <dirent.h>
 #include <errno.h>
