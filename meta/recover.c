@@ -350,6 +350,8 @@ static void prefer(struct recovery *v)
         if (r->v[i] == v->best->rep)
             r->primary = i;
     r->loaded = false;
+    r->deferred_valid = false; /* what an attempt before this one left */
+    r->file[SFS_RFILE_DB].gather_len = 0;
     sfs_mutex_unlock(&r->m);
 }
 
