@@ -135,6 +135,7 @@ int sfs_catalog_inline_get(struct sfs_catalog *cat, uint64_t ino, void *buf, siz
 int sfs_catalog_inline_set(struct sfs_catalog *cat, uint64_t ino, const void *data, size_t len);
 /* Inodes with nlink 0 (unlinked while open, then a crash; or not reaped yet), in order, more than `after`. */
 int sfs_catalog_orphan_next(struct sfs_catalog *cat, int space, uint64_t after, uint64_t *ino); /* -ENOENT: no more */
+int sfs_catalog_space_inode_next(struct sfs_catalog *cat, int space, uint64_t after, uint64_t *ino); /* all inodes of a space, in order: for destroying it */
 int sfs_catalog_inode_count(struct sfs_catalog *cat, int space, uint64_t *count);
 
 /* --- directory entries ---------------------------------------------------------------------------------------------------------------- */
@@ -152,6 +153,7 @@ int sfs_catalog_dentry_insert(struct sfs_catalog *cat, uint64_t parent, const ch
 int sfs_catalog_dentry_replace(struct sfs_catalog *cat, uint64_t parent, const char *name, size_t len, uint64_t ino, uint32_t type);/* -ENOENT */
 int sfs_catalog_dentry_delete(struct sfs_catalog *cat, uint64_t parent, const char *name, size_t len);
 int sfs_catalog_dentry_list(struct sfs_catalog *cat, uint64_t parent, uint64_t after_cookie, struct sfs_dentry_row *rows, unsigned max, unsigned *n);
+int sfs_catalog_dentry_clear(struct sfs_catalog *cat, uint64_t parent); /* all entries of a directory: its space is being destroyed */
 int sfs_catalog_dentry_empty(struct sfs_catalog *cat, uint64_t parent, bool *empty);
 /* A path of an inode from its space's root, for people ("/a/b"); one of them for hard links. Scans when it must: slow for files. -ENOENT. */
 int sfs_catalog_path_of(struct sfs_catalog *cat, uint64_t ino, char *out, size_t cap);

@@ -110,6 +110,12 @@ int sfs_catalog_dentry_delete(struct sfs_catalog *cat, uint64_t parent, const ch
     return rc < 0 ? rc : 0;
 }
 
+int sfs_catalog_dentry_clear(struct sfs_catalog *cat, uint64_t parent)
+{
+    int rc = sfs_stmt_run(cat, SFS_STMT_DENTRY_CLEAR, SFS_ARGS(SFS_INT(parent)));
+    return rc < 0 ? rc : 0;
+}
+
 int sfs_catalog_dentry_list(struct sfs_catalog *cat, uint64_t parent, uint64_t after_cookie, struct sfs_dentry_row *rows,
                             unsigned max, unsigned *n)
 {

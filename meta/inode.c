@@ -140,10 +140,10 @@ int sfs_catalog_inline_set(struct sfs_catalog *cat, uint64_t ino, const void *da
     return rc < 0 ? rc : 0;
 }
 
-int sfs_catalog_orphan_next(struct sfs_catalog *cat, int space, uint64_t after, uint64_t *ino)
+static int next_of(struct sfs_catalog *cat, enum sfs_stmt which, int space, uint64_t after, uint64_t *ino)
 {
     sqlite3_stmt *st;
-    int rc = sfs_stmt_open(cat, SFS_STMT_INODE_ORPHAN, SFS_ARGS(SFS_INT(space), SFS_INT(after)), &st);
+    int rc = sfs_stmt_open(cat, which, SFS_ARGS(SFS_INT(space), SFS_INT(after)), &st);
     if (rc)
         return rc;
     rc = sfs_stmt_step(cat, st);
@@ -154,8 +154,18 @@ int sfs_catalog_orphan_next(struct sfs_catalog *cat, int space, uint64_t after, 
     } else if (rc == 0) {
         rc = -ENOENT;
     }
-    sfs_stmt_close(cat, SFS_STMT_INODE_ORPHAN);
+    sfs_stmt_close(cat, which);
     return rc;
+}
+
+int sfs_catalog_orphan_next(struct sfs_catalog *cat, int space, uint64_t after, uint64_t *ino)
+{
+    return next_of(cat, SFS_STMT_INODE_ORPHAN, space, after, ino);
+}
+
+int sfs_catalog_space_inode_next(struct sfs_catalog *cat, int space, uint64_t after, uint64_t *ino)
+{
+    return next_of(cat, SFS_STMT_INODE_NEXT, space, after, ino);
 }
 
 int sfs_catalog_inode_count(struct sfs_catalog *cat, int space, uint64_t *count)

@@ -54,6 +54,7 @@ static const struct {
                                      "parent = ?9, flags = ?10, atime = ?11, atime_ns = ?12, mtime = ?13, mtime_ns = ?14, "
                                      "ctime = ?15, ctime_ns = ?16, btime = ?17, btime_ns = ?18 WHERE ino = ?1"},
     [SFS_STMT_INODE_DELETE] = {true, "DELETE FROM inode WHERE ino = ?1"},
+    [SFS_STMT_INODE_NEXT] = {false, "SELECT ino FROM inode WHERE space = ?1 AND ino > ?2 ORDER BY ino LIMIT 1"},
     [SFS_STMT_INODE_ORPHAN] = {false, "SELECT ino FROM inode WHERE space = ?1 AND ino > ?2 AND nlink = 0 ORDER BY ino LIMIT 1"},
     [SFS_STMT_INLINE_GET] = {false, "SELECT data FROM inline_data WHERE ino = ?1"},
     [SFS_STMT_INLINE_SET] = {true, "INSERT OR REPLACE INTO inline_data (ino, data) VALUES (?1, ?2)"},
@@ -62,6 +63,7 @@ static const struct {
                                      "ORDER BY cookie"},
     [SFS_STMT_DENTRY_INSERT] = {true, "INSERT INTO dentry (parent, cookie, ino, type, name) VALUES (?1, ?2, ?3, ?4, ?5)"},
     [SFS_STMT_DENTRY_REPLACE] = {true, "UPDATE dentry SET ino = ?3, type = ?4 WHERE parent = ?1 AND cookie = ?2"},
+    [SFS_STMT_DENTRY_CLEAR] = {true, "DELETE FROM dentry WHERE parent = ?1"},
     [SFS_STMT_DENTRY_DELETE] = {true, "DELETE FROM dentry WHERE parent = ?1 AND cookie = ?2"},
     [SFS_STMT_DENTRY_LIST] = {false, "SELECT cookie, ino, type, name FROM dentry WHERE parent = ?1 AND cookie > ?2 "
                                      "ORDER BY cookie LIMIT ?3"},

@@ -32,8 +32,8 @@ enum sfs_rank {
     SFS_RANK_COMMIT = 80,   /* fs/data/commit: its state */
     SFS_RANK_CATALOG = 90,  /* meta: the writer connection */
     SFS_RANK_GROUPS = 100,  /* fs/data: groups, free maps, counters */
-    SFS_RANK_POOLDISKS = 110, /* fs/pool: the array of attached disks */
     SFS_RANK_REPLICAS = 120,/* meta: replica set of the VFS */
+    SFS_RANK_POOLDISKS = 125, /* fs/pool: the array of attached disks */
     SFS_RANK_DISK = 130,    /* fs/disk: one disk's queue and state */
     SFS_RANK_DISKMETA = 140,/* fs/disk: an image's metadata map */
     SFS_RANK_LEAF = 200,    /* anything that calls nothing while held */

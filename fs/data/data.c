@@ -96,6 +96,14 @@ const char *sfs_data_readonly_why(struct sfs_data *d)
     return sfs_data_readonly(d) ? d->readonly_why : "";
 }
 
+void sfs_data_open_readonly(struct sfs_data *d)
+{
+    SFS_LOCK(d);
+    snprintf(d->readonly_why, sizeof(d->readonly_why), "it was opened read-only");
+    __atomic_store_n(&d->readonly, true, __ATOMIC_RELEASE);
+    SFS_UNLOCK(d);
+}
+
 void sfs_data_set_readonly(struct sfs_data *d, const char *fmt, ...)
 {
     char why[sizeof(d->readonly_why)];

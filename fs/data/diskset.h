@@ -12,8 +12,10 @@ struct sfs_data_events {
 };
 /* Makes the handle. Nothing is loaded yet: add members, then sfs_groups_load. */
 struct sfs_data *sfs_data_new(struct sfs_env *env, struct sfs_catalog *cat, uint64_t slab_bytes, const struct sfs_data_events *ev);
+void sfs_data_open_readonly(struct sfs_data *d); /* the pool was opened so: like doubt about its state, but nobody need be told */
 int sfs_data_start(struct sfs_data *d);     /* the thread for kicked commits */
 void sfs_data_stop(struct sfs_data *d);
+void sfs_freeing_tick(struct sfs_data *d);  /* now and then: releases freed space that readers were still looking at when it became durable. No lock held */
 void sfs_data_free(struct sfs_data *d);     /* stopped, volumes unused. Disk handles are the owner's */
 
 /* disk may be NULL (missing). The row is copied. */

@@ -284,3 +284,12 @@ void sfs_freeing_release(struct sfs_data *d)
     sfs_cond_broadcast(&d->changed);
     SFS_UNLOCK(d);
 }
+
+void sfs_freeing_tick(struct sfs_data *d)
+{
+    SFS_LOCK(d);
+    bool any = d->releasing.n > 0;
+    SFS_UNLOCK(d);
+    if (any && !sfs_data_readonly(d))
+        sfs_freeing_release(d);
+}

@@ -327,7 +327,7 @@ int sfs_group_info(struct sfs_data *d, uint64_t id, struct sfs_group_info *out)
         return -ENOENT;
     }
     *out = (struct sfs_group_info){.id = id, .space = g->volume->row.id, .resiliency = g->geo.resiliency, .columns = g->geo.columns,
-                                   .copies = g->geo.copies, .state = g->state, .capacity_bytes = g->blocks * SFS_BLOCK,
+                                   .copies = g->geo.copies, .interleave = g->geo.interleave, .state = g->state, .capacity_bytes = g->blocks * SFS_BLOCK,
                                    .used_bytes = g->used_blocks * SFS_BLOCK, .nslabs = sfs_geometry_slabs(&g->geo),
                                    .tolerance = sfs_resiliency_tolerance(g->geo.resiliency)};
     for (unsigned i = 0; i < out->nslabs; i++) {

@@ -25,6 +25,7 @@ struct sfs_group_info {
     int space;
     enum sfs_resiliency resiliency;
     unsigned columns, copies;
+    uint32_t interleave;
     enum sfs_group_state state;
     uint64_t capacity_bytes, used_bytes;
     unsigned nslabs, missing;     /* slabs that are nowhere or on a disk out of use */

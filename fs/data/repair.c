@@ -138,15 +138,16 @@ static int target(struct move *m, int to_disk)
 /* Calls fn for every distinct stored extent of a group, in order of place, inside quiesce. Stops at non-zero. */
 static int each_stored(struct sfs_data *d, uint64_t group, int (*fn)(void *ctx, struct sfs_stored *s, uint64_t ino), void *ctx)
 {
-    struct sfs_group_extent *rows = malloc(ROWS * sizeof(*rows));
+    unsigned cap = ROWS;
+    struct sfs_group_extent *rows = malloc(cap * sizeof(*rows));
     if (!rows)
         return -ENOMEM;
     uint64_t from = 0;
     struct sfs_stored_key last = {0};
     int rc = 0;
-    for (unsigned n = ROWS; !rc && n == ROWS;) {
+    for (unsigned n = cap; !rc && n == cap;) {
         sfs_catalog_lock(d->cat);
-        rc = sfs_catalog_group_extents(d->cat, group, from, rows, ROWS, &n);
+        rc = sfs_catalog_group_extents(d->cat, group, from, rows, cap, &n);
         sfs_catalog_unlock(d->cat);
         for (unsigned i = 0; !rc && i < n; i++) {
             const struct sfs_extent_row *r = &rows[i].row;
@@ -162,11 +163,21 @@ static int each_stored(struct sfs_data *d, uint64_t group, int (*fn)(void *ctx, 
             }
             sfs_quiesce_exit(d->quiesce, token);
         }
-        if (!rc && n == ROWS) {
-            /* Rows of one place may run across the chunk: begin again at the last place; those seen are skipped, unless all ROWS were of it. */
-            uint64_t next = rows[n - 1].row.goff;
-            from = next > from ? next : next + SFS_BLOCK;
+        if (rc || n < cap)
+            break;
+        /* Rows of one place may run across the chunk: begin again at the last place (what is seen again is the same bytes again). A chunk full of one place wants a larger chunk. */
+        uint64_t next = rows[n - 1].row.goff;
+        if (next == from) {
+            struct sfs_group_extent *more = realloc(rows, 2ull * cap * sizeof(*rows));
+            if (more)
+                rows = more;
+            else
+                rc = -ENOMEM;
+            cap = n = more ? 2 * cap : cap;
+        } else {
+            n = cap;
         }
+        from = next;
     }
     free(rows);
     return rc;

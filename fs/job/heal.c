@@ -1,0 +1,321 @@
+#include "fs/job/heal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/base/size.h"
+#include "fs/data/diskset.h"
+#include "fs/data/repair.h"
+
+#define RETRIES 4u /* of one slab, when its target fails */
+
+struct sfs_heal {
+    struct sfs_data *d;
+    struct sfs_env *env;
+    struct sfs_heal_ops ops;
+    struct sfs_mutex lock;     /* SFS_RANK_JOB: all below */
+    struct sfs_cond changed;
+    struct sfs_thread *thread;
+    bool stop, woken;
+    uint64_t asked, answered;  /* runs, by number */
+    struct sfs_heal_status status;
+    uint64_t began_ns;
+};
+
+/* A group with something to build. */
+struct patient {
+    uint64_t id;
+    unsigned spare;   /* losses it can still bear: fewest first */
+    uint64_t cost;    /* bytes to write */
+};
+
+struct run {
+    struct sfs_heal *h;
+    struct patient *v;
+    unsigned n;
+    unsigned healed, left;
+    uint64_t damaged;
+    int result;       /* first failure */
+    char why[160];
+};
+
+/* --- the list --------------------------------------------------------------------------------------------------------------------------- */
+
+static unsigned due_slabs(struct sfs_heal *h, const struct sfs_group_info *g)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < g->nslabs; i++)
+        n += !g->slab_online[i] && h->ops.due(h->ops.ctx, g->slabs[i].disk);
+    return n;
+}
+
+static int by_danger(const void *a, const void *b)
+{
+    const struct patient *x = a, *y = b;
+    if (x->spare != y->spare)
+        return x->spare < y->spare ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int make_list(struct run *r)
+{
+    struct sfs_heal *h = r->h;
+    uint64_t *ids;
+    unsigned n;
+    int rc = sfs_groups_count_used(h->d); /* costs are known, and empty groups */
+    if (!rc)
+        rc = sfs_group_ids(h->d, &ids, &n);
+    if (rc)
+        return rc;
+    r->v = calloc(n + 1, sizeof(*r->v));
+    for (unsigned i = 0; r->v && i < n; i++) {
+        struct sfs_group_info g;
+        if (sfs_group_info(h->d, ids[i], &g))
+            continue;
+        unsigned due = due_slabs(h, &g);
+        if (!due)
+            continue;
+        r->v[r->n++] = (struct patient){g.id, g.tolerance > g.missing ? g.tolerance - g.missing : 0, due * sfs_move_slab_cost(h->d, g.id)};
+    }
+    if (ids)
+        free(ids);
+    if (!r->v)
+        return -ENOMEM;
+    qsort(r->v, r->n, sizeof(*r->v), by_danger);
+    return 0;
+}
+
+/* --- one group ---------------------------------------------------------------------------------------------------------------------------- */
+
+static int progress(void *ctx, uint64_t bytes)
+{
+    struct sfs_heal *h = ctx;
+    sfs_mutex_lock(&h->lock);
+    h->status.done += bytes;
+    if (h->status.done > h->status.total)
+        h->status.total = h->status.done;
+    uint64_t ns = sfs_env_mono_ns(h->env) - h->began_ns;
+    if (ns > 100000000ull) {
+        h->status.rate_bytes_s = (uint64_t)((double)h->status.done * 1e9 / (double)ns);
+        if (h->status.rate_bytes_s)
+            h->status.eta_s = (h->status.total - h->status.done) / h->status.rate_bytes_s;
+    }
+    bool stop = h->stop;
+    sfs_mutex_unlock(&h->lock);
+    return stop;
+}
+
+static void note_failure(struct run *r, int rc, uint64_t group)
+{
+    r->left++;
+    if (r->result && r->result != -ENOSPC)
+        return;
+    r->result = rc;
+    if (rc == -ENOSPC)
+        snprintf(r->why, sizeof(r->why), "no disk outside of slab group %llu has a free slab: add a disk or free space", (unsigned long long)group);
+    else
+        snprintf(r->why, sizeof(r->why), "slab group %llu: %s", (unsigned long long)group, strerror(-rc));
+}
+
+static bool stopping(struct sfs_heal *h)
+{
+    sfs_mutex_lock(&h->lock);
+    bool stop = h->stop;
+    sfs_mutex_unlock(&h->lock);
+    return stop;
+}
+
+/* Builds one due slab of the group; 1 when there was one, 0 when there is none (any more), -errno. */
+static int heal_one(struct run *r, uint64_t id)
+{
+    struct sfs_heal *h = r->h;
+    struct sfs_group_info g;
+    if (sfs_group_info(h->d, id, &g))
+        return 0;
+    for (unsigned i = 0; i < g.nslabs; i++) {
+        if (g.slab_online[i] || !h->ops.due(h->ops.ctx, g.slabs[i].disk))
+            continue;
+        struct sfs_move_result res;
+        int rc = 0;
+        for (unsigned tries = 0; tries < RETRIES; tries++) {
+            rc = sfs_move_slab(h->d, id, g.slabs[i].column, g.slabs[i].copy, 0, progress, h, &res);
+            if (rc != -EIO && rc != -EAGAIN)
+                break;
+        }
+        if (rc == -ENOENT)
+            return 0; /* the group has gone meanwhile */
+        if (rc)
+            return rc;
+        r->damaged += res.damaged_bytes;
+        r->healed++;
+        return 1;
+    }
+    return 0;
+}
+
+static void heal_group(struct run *r, uint64_t id)
+{
+    int rc;
+    bool any = false;
+    while (!stopping(r->h) && (rc = heal_one(r, id)) != 0) {
+        if (rc < 0) {
+            note_failure(r, rc, id);
+            return;
+        }
+        any = true;
+    }
+    uint64_t bad = 0, lost = 0;
+    if (!any || stopping(r->h))
+        return;
+    rc = sfs_verify_group(r->h->d, id, NULL, NULL, &bad, &lost);
+    struct sfs_group_info g;
+    if (rc)
+        note_failure(r, rc, id);
+    else if (!sfs_group_info(r->h->d, id, &g) && due_slabs(r->h, &g))
+        note_failure(r, -EIO, id); /* another disk has dropped out meanwhile */
+}
+
+/* --- a run ---------------------------------------------------------------------------------------------------------------------------------- */
+
+static void begin(struct run *r)
+{
+    struct sfs_heal *h = r->h;
+    uint64_t total = 0;
+    for (unsigned i = 0; i < r->n; i++)
+        total += r->v[i].cost;
+    sfs_mutex_lock(&h->lock);
+    h->status.running = true;
+    h->status.done = h->status.rate_bytes_s = h->status.eta_s = 0;
+    h->status.total = total;
+    h->began_ns = sfs_env_mono_ns(h->env);
+    sfs_mutex_unlock(&h->lock);
+    char size[16], text[160];
+    snprintf(text, sizeof(text), "healing %u slab groups, about %s to write", r->n, sfs_size_format(total, size));
+    h->ops.event(h->ops.ctx, "info", "heal-started", text);
+}
+
+static void finish(struct run *r, char *text, size_t cap)
+{
+    struct sfs_heal *h = r->h;
+    if (!r->n && !r->result)
+        snprintf(text, cap, "nothing to heal");
+    else if (r->result)
+        snprintf(text, cap, "%u slabs were built anew and verified, %u slab groups are still degraded: %s", r->healed, r->left, r->why);
+    else if (r->damaged)
+        snprintf(text, cap, "%u slabs were built anew; %llu bytes had no good copy left and stay damaged", r->healed, (unsigned long long)r->damaged);
+    else
+        snprintf(text, cap, "%u slabs were built anew and verified: everything has full redundancy again", r->healed);
+    if (r->n)
+        h->ops.event(h->ops.ctx, r->result || r->damaged ? "error" : "info", r->result ? "heal-incomplete" : "heal-done", text);
+}
+
+static int heal_run(struct sfs_heal *h, char *text, size_t cap)
+{
+    struct run r = {.h = h};
+    int rc = make_list(&r);
+    if (rc)
+        note_failure(&r, rc, 0);
+    if (r.n)
+        begin(&r);
+    for (unsigned i = 0; i < r.n && !stopping(h); i++)
+        heal_group(&r, r.v[i].id);
+    if (!stopping(h))
+        finish(&r, text, cap);
+    else
+        snprintf(text, cap, "stopped; it goes on when the pool is next opened");
+    free(r.v);
+    return stopping(h) ? -ECANCELED : r.result ? r.result : r.damaged ? -EUCLEAN : 0;
+}
+
+static void heal_main(void *arg)
+{
+    struct sfs_heal *h = arg;
+    sfs_mutex_lock(&h->lock);
+    while (!h->stop) {
+        if (!h->woken && h->asked == h->answered) {
+            sfs_cond_wait(&h->changed, &h->lock);
+            continue;
+        }
+        h->woken = false;
+        uint64_t mine = h->asked;
+        sfs_mutex_unlock(&h->lock);
+        char text[sizeof(h->status.last_text)];
+        int rc = heal_run(h, text, sizeof(text));
+        sfs_mutex_lock(&h->lock);
+        h->status.running = false;
+        h->status.runs++;
+        h->status.last_result = rc;
+        memcpy(h->status.last_text, text, sizeof(text));
+        h->answered = mine;
+        sfs_cond_broadcast(&h->changed);
+    }
+    h->answered = h->asked = UINT64_MAX;
+    sfs_cond_broadcast(&h->changed);
+    sfs_mutex_unlock(&h->lock);
+}
+
+/* --- the outside ----------------------------------------------------------------------------------------------------------------------------- */
+
+int sfs_heal_start(struct sfs_data *d, const struct sfs_heal_ops *ops, struct sfs_heal **out)
+{
+    struct sfs_heal *h = calloc(1, sizeof(*h));
+    if (!h)
+        return -ENOMEM;
+    h->d = d;
+    h->env = sfs_data_env(d);
+    h->ops = *ops;
+    sfs_mutex_init(&h->lock, h->env, SFS_RANK_JOB);
+    sfs_cond_init(&h->changed, h->env);
+    int rc = sfs_thread_start(h->env, "sfs-heal", heal_main, h, &h->thread);
+    if (rc) {
+        h->thread = NULL;
+        sfs_heal_stop(h);
+        return rc;
+    }
+    *out = h;
+    return 0;
+}
+
+void sfs_heal_stop(struct sfs_heal *h)
+{
+    if (!h)
+        return;
+    sfs_mutex_lock(&h->lock);
+    h->stop = true;
+    sfs_cond_broadcast(&h->changed);
+    sfs_mutex_unlock(&h->lock);
+    if (h->thread)
+        sfs_thread_join(h->thread);
+    sfs_cond_destroy(&h->changed);
+    sfs_mutex_destroy(&h->lock);
+    free(h);
+}
+
+void sfs_heal_wake(struct sfs_heal *h)
+{
+    sfs_mutex_lock(&h->lock);
+    h->woken = true;
+    sfs_cond_broadcast(&h->changed);
+    sfs_mutex_unlock(&h->lock);
+}
+
+void sfs_heal_status(struct sfs_heal *h, struct sfs_heal_status *out)
+{
+    sfs_mutex_lock(&h->lock);
+    *out = h->status;
+    sfs_mutex_unlock(&h->lock);
+}
+
+int sfs_heal_wait(struct sfs_heal *h, char *text, size_t cap)
+{
+    sfs_mutex_lock(&h->lock);
+    uint64_t mine = ++h->asked;
+    sfs_cond_broadcast(&h->changed);
+    while (h->answered < mine)
+        sfs_cond_wait(&h->changed, &h->lock);
+    int rc = h->stop ? -ECANCELED : h->status.last_result;
+    snprintf(text, cap, "%s", h->status.last_text);
+    sfs_mutex_unlock(&h->lock);
+    return rc;
+}

@@ -1,0 +1,387 @@
+/* Spaces, disks' settings and pool properties. Bad input gets words that name the thing and say what to do. */
+#include "fs/pool/pool_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/base/size.h"
+#include "fs/data/codec.h"
+
+#define INTERLEAVE_DEFAULT (256u << 10)
+#define INTERLEAVE_MAX (16u << 20)
+
+static int writable(struct sfs_pool *p, struct sfs_error *err)
+{
+    if (p->readonly)
+        return sfs_error_set(err, -EROFS, "pool %s is open read-only.", p->name);
+    if (sfs_data_readonly(p->data))
+        return sfs_error_set(err, -EROFS, "pool %s is read-only: %s.", p->name, sfs_data_readonly_why(p->data));
+    return 0;
+}
+
+/* --- settings of a space ------------------------------------------------------------------------------------------------------------------------- */
+
+struct disk_count {
+    unsigned all, online;
+};
+
+static struct disk_count count_disks(struct sfs_pool *p)
+{
+    struct sfs_member_info v[SFS_LABEL_PEERS];
+    unsigned n = sfs_member_list(p->data, v, SFS_LABEL_PEERS);
+    struct disk_count c = {0};
+    for (unsigned i = 0; i < n; i++) {
+        c.all += v[i].row.usage == SFS_USAGE_AUTO;
+        c.online += v[i].online && v[i].row.usage == SFS_USAGE_AUTO;
+    }
+    return c;
+}
+
+static int check_layout(struct sfs_pool *p, const struct sfs_space_row *row, struct sfs_error *err)
+{
+    enum sfs_resiliency r = row->resiliency;
+    unsigned copies = sfs_resiliency_copies(r), min = sfs_resiliency_min_disks(r);
+    struct disk_count c = count_disks(p);
+    if (c.all < min)
+        return sfs_error_set(err, -EINVAL, "%s needs at least %u disks; pool %s has %u. Add disks, or choose another resiliency.", sfs_resiliency_name(r), min, p->name, c.all);
+    if (row->columns && row->columns < sfs_resiliency_min_columns(r))
+        return sfs_error_set(err, -EINVAL, "%s needs at least %u columns.", sfs_resiliency_name(r), sfs_resiliency_min_columns(r));
+    if (row->columns > SFS_MAX_COLUMNS || row->columns * copies > SFS_MAX_SLABS_PER_GROUP)
+        return sfs_error_set(err, -EINVAL, "%u columns are too many: at most %u.", row->columns, SFS_MAX_COLUMNS);
+    if (row->columns * copies > c.all)
+        return sfs_error_set(err, -EINVAL, "%u columns of %s need %u disks; pool %s has %u. Use fewer columns, or auto.", row->columns, sfs_resiliency_name(r), row->columns * copies, p->name, c.all);
+    if (row->interleave < SFS_BLOCK || row->interleave % SFS_BLOCK || row->interleave > INTERLEAVE_MAX || p->slab_bytes % row->interleave)
+        return sfs_error_set(err, -EINVAL, "an interleave of %u bytes cannot be: it must be a multiple of 4 KiB, at most 16 MiB, and divide the slab size (%llu MiB).", row->interleave, (unsigned long long)(p->slab_bytes >> 20));
+    return 0;
+}
+
+static int check_settings(struct sfs_pool *p, const struct sfs_space_row *row, struct sfs_error *err)
+{
+    if (sfs_resiliency_parity(row->resiliency))
+        return sfs_error_set(err, -EOPNOTSUPP, "this version stores simple, mirror2 and mirror3; %s is not there yet.", sfs_resiliency_name(row->resiliency));
+    if (row->fixed)
+        return sfs_error_set(err, -EOPNOTSUPP, "this version has thin provisioning only.");
+    if (row->codec == SFS_CODEC_ZSTD && (row->codec_level < SFS_ZSTD_LEVEL_MIN || row->codec_level > SFS_ZSTD_LEVEL_MAX))
+        return sfs_error_set(err, -EINVAL, "zstd level %d does not exist: %d to %d.", row->codec_level, SFS_ZSTD_LEVEL_MIN, SFS_ZSTD_LEVEL_MAX);
+    if (row->size_bytes && row->size_bytes < (1u << 20))
+        return sfs_error_set(err, -EINVAL, "a size of %llu bytes makes no sense: at least 1 MiB, or none for as much as the pool can hold.", (unsigned long long)row->size_bytes);
+    return check_layout(p, row, err);
+}
+
+static void take_settings(struct sfs_space_row *row, const struct sfs_space_settings *s)
+{
+    if (s->resiliency)
+        row->resiliency = *s->resiliency;
+    if (s->columns)
+        row->columns = *s->columns;
+    if (s->interleave)
+        row->interleave = *s->interleave;
+    if (s->size_bytes)
+        row->size_bytes = *s->size_bytes;
+    if (s->fixed)
+        row->fixed = *s->fixed;
+    if (s->codec)
+        row->codec = *s->codec;
+    if (s->codec_level)
+        row->codec_level = *s->codec_level;
+}
+
+/* --- spaces ---------------------------------------------------------------------------------------------------------------------------------------- */
+
+static int no_such_space(struct sfs_pool *p, const char *name, struct sfs_error *err)
+{
+    struct sfs_pool_info *info;
+    char names[600] = "";
+    if (sfs_pool_info(p, &info))
+        return -ENOMEM;
+    for (unsigned i = 0; i < info->nspaces && strlen(names) + SFS_NAME_MAX + 4 < sizeof(names); i++)
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "", info->spaces[i].row.name);
+    sfs_pool_info_free(info);
+    if (names[0])
+        return sfs_error_set(err, -ENOENT, "pool %s has no space named %s. It has: %s.", p->name, name, names);
+    return sfs_error_set(err, -ENOENT, "pool %s has no space named %s; it has none yet. Make one with `spacesfs space create %s/%s --resiliency mirror2`.", p->name, name, p->name, name);
+}
+
+static int insert_space(struct sfs_pool *p, struct sfs_space_row *row)
+{
+    struct timespec now = sfs_env_wall(p->env);
+    struct sfs_time t = {now.tv_sec, (uint32_t)now.tv_nsec};
+    sfs_catalog_lock(p->cat);
+    int rc = sfs_catalog_room(p->cat, 16384);
+    row->created = now.tv_sec;
+    row->root_ino = sfs_catalog_ino_alloc(p->cat);
+    if (!rc)
+        rc = sfs_catalog_space_put(p->cat, row);
+    if (!rc) {
+        struct sfs_inode_row root = {.ino = row->root_ino, .space = row->id, .mode = S_IFDIR | 0755, .nlink = 2, .uid = geteuid(), .gid = getegid(), .atime = t, .mtime = t, .ctime = t, .btime = t,
+                                     .parent = row->root_ino};
+        rc = sfs_catalog_inode_insert(p->cat, &root);
+    }
+    sfs_catalog_unlock(p->cat);
+    return rc;
+}
+
+int sfs_pool_space_create(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, struct sfs_error *err)
+{
+    int rc = writable(p, err);
+    if (!rc)
+        rc = sfs_name_check(name, "space name", err);
+    if (rc)
+        return rc;
+    struct sfs_space_row row = {.resiliency = SFS_MIRROR2, .interleave = INTERLEAVE_DEFAULT, .codec_level = SFS_ZSTD_LEVEL_DEFAULT};
+    if (INTERLEAVE_DEFAULT > p->slab_bytes / 4)
+        row.interleave = (uint32_t)(p->slab_bytes / 4);
+    snprintf(row.name, sizeof(row.name), "%s", name);
+    take_settings(&row, s);
+    sfs_mutex_lock(&p->admin);
+    rc = check_settings(p, &row, err);
+    if (!rc && sfs_volume_find_name(p->data, name))
+        rc = sfs_error_set(err, -EEXIST, "pool %s has a space named %s already.", p->name, name);
+    if (!rc)
+        rc = insert_space(p, &row);
+    if (!rc)
+        rc = sfs_volume_add(p->data, &row);
+    if (!rc)
+        rc = sfs_commit_wait(p->data, false);
+    sfs_mutex_unlock(&p->admin);
+    if (rc && err && !err->code)
+        sfs_error_set(err, rc, "space %s/%s could not be made: %s.", p->name, name, strerror(-rc));
+    if (!rc)
+        sfs_pool_event(p, "info", "space-created", name, "space %s/%s was made (%s)", p->name, name, sfs_resiliency_name(row.resiliency));
+    return rc;
+}
+
+static int store_space(struct sfs_pool *p, struct sfs_space_row *row)
+{
+    sfs_catalog_lock(p->cat);
+    int rc = sfs_catalog_space_put(p->cat, row);
+    sfs_catalog_unlock(p->cat);
+    if (rc)
+        return rc;
+    sfs_volume_update(p->data, row);
+    return sfs_commit_wait(p->data, false);
+}
+
+int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, struct sfs_error *err)
+{
+    int rc = writable(p, err);
+    if (rc)
+        return rc;
+    sfs_mutex_lock(&p->admin);
+    struct sfs_volume *v = sfs_volume_find_name(p->data, name);
+    struct sfs_space_row row, old;
+    struct sfs_volume_stat st;
+    if (v) {
+        sfs_volume_settings(v, &old);
+        row = old;
+        take_settings(&row, s);
+        sfs_volume_stat(v, &st);
+        rc = check_settings(p, &row, err);
+        if (!rc && (row.resiliency != old.resiliency || row.columns != old.columns || row.interleave != old.interleave) && st.used_bytes)
+            rc = sfs_error_set(err, -EOPNOTSUPP, "space %s/%s holds data: this version changes resiliency, columns and interleave only of an empty space.", p->name, name);
+        char a[16], b[16];
+        if (!rc && row.size_bytes && row.size_bytes < st.used_bytes)
+            rc = sfs_error_set(err, -ENOSPC, "space %s/%s holds %s; it cannot be made smaller than that (%s was asked for).", p->name, name, sfs_size_format(st.used_bytes, a), sfs_size_format(row.size_bytes, b));
+        if (!rc)
+            rc = store_space(p, &row);
+    }
+    sfs_mutex_unlock(&p->admin);
+    if (!v)
+        return no_such_space(p, name, err);
+    if (rc && err && !err->code)
+        sfs_error_set(err, rc, "space %s/%s could not be changed: %s.", p->name, name, strerror(-rc));
+    return rc;
+}
+
+int sfs_pool_space_rename(struct sfs_pool *p, const char *name, const char *newname, struct sfs_error *err)
+{
+    int rc = writable(p, err);
+    if (!rc)
+        rc = sfs_name_check(newname, "space name", err);
+    if (rc)
+        return rc;
+    sfs_mutex_lock(&p->admin);
+    struct sfs_volume *v = sfs_volume_find_name(p->data, name);
+    if (v && sfs_volume_find_name(p->data, newname))
+        rc = sfs_error_set(err, -EEXIST, "pool %s has a space named %s already.", p->name, newname);
+    else if (v && sfs_volume_use(v, 0))
+        rc = sfs_error_set(err, -EBUSY, "space %s/%s is mounted. Unmount it first.", p->name, name);
+    if (v && !rc) {
+        struct sfs_space_row row;
+        sfs_volume_settings(v, &row);
+        snprintf(row.name, sizeof(row.name), "%s", newname);
+        rc = store_space(p, &row);
+    }
+    sfs_mutex_unlock(&p->admin);
+    return v ? rc : no_such_space(p, name, err);
+}
+
+/* Deletes the inodes of a space that are orphans now, a thousand rows at a time, so that nobody waits for the catalog's lock. */
+static int reap_space(struct sfs_pool *p, int space)
+{
+    uint64_t after = 0, ino;
+    for (;;) {
+        sfs_catalog_lock(p->cat);
+        int rc = sfs_catalog_space_inode_next(p->cat, space, after, &ino);
+        unsigned n = 0;
+        if (!rc)
+            rc = sfs_catalog_extent_delete(p->cat, ino, 0, INT64_MAX, 1000, sfs_commit_removed, p->data, &n);
+        if (!rc && n < 1000) {
+            rc = sfs_catalog_dentry_clear(p->cat, ino);
+            if (!rc)
+                rc = sfs_catalog_inode_delete(p->cat, ino);
+            after = ino;
+        }
+        uint64_t pending = sfs_catalog_pending_bytes(p->cat);
+        sfs_catalog_unlock(p->cat);
+        if (rc == -ENOENT)
+            return 0;
+        if (!rc && pending > 8u << 20)
+            rc = sfs_commit_wait(p->data, false);
+        if (rc)
+            return rc;
+    }
+}
+
+static int destroy_volume(struct sfs_pool *p, struct sfs_volume *v)
+{
+    struct sfs_space_row row;
+    sfs_volume_settings(v, &row);
+    row.destroying = true;
+    int rc = store_space(p, &row);
+    if (!rc)
+        rc = reap_space(p, row.id);
+    for (unsigned tries = 0; !rc && tries < 3; tries++) { /* frees what it held, then drops its groups, then forgets them */
+        rc = sfs_commit_wait(p->data, false);
+        sfs_freeing_tick(p->data);
+    }
+    if (rc)
+        return rc;
+    sfs_catalog_lock(p->cat);
+    rc = sfs_catalog_space_delete(p->cat, row.id);
+    sfs_catalog_unlock(p->cat);
+    if (!rc)
+        rc = sfs_commit_wait(p->data, false);
+    return rc ? rc : sfs_volume_remove(p->data, row.id);
+}
+
+int sfs_pool_space_destroy(struct sfs_pool *p, const char *name, struct sfs_error *err)
+{
+    int rc = writable(p, err);
+    if (rc)
+        return rc;
+    sfs_mutex_lock(&p->admin);
+    struct sfs_volume *v = sfs_volume_find_name(p->data, name);
+    if (v && sfs_volume_use(v, 0))
+        rc = sfs_error_set(err, -EBUSY, "space %s/%s is mounted. Unmount it first.", p->name, name);
+    else if (v)
+        rc = destroy_volume(p, v);
+    sfs_mutex_unlock(&p->admin);
+    if (!v)
+        return no_such_space(p, name, err);
+    if (rc && err && !err->code)
+        sfs_error_set(err, rc, "space %s/%s could not be destroyed: %s.", p->name, name, strerror(-rc));
+    if (!rc)
+        sfs_pool_event(p, "info", "space-destroyed", name, "space %s/%s was destroyed", p->name, name);
+    return rc;
+}
+
+int sfs_pool_volume_get(struct sfs_pool *p, const char *space, struct sfs_volume **out, struct sfs_error *err)
+{
+    sfs_mutex_lock(&p->admin);
+    struct sfs_volume *v = sfs_volume_find_name(p->data, space);
+    if (v)
+        sfs_volume_use(v, 1);
+    sfs_mutex_unlock(&p->admin);
+    *out = v;
+    return v ? 0 : no_such_space(p, space, err);
+}
+
+void sfs_pool_volume_put(struct sfs_pool *p, struct sfs_volume *v)
+{
+    (void)p;
+    sfs_volume_use(v, -1);
+}
+
+/* --- disks and properties ----------------------------------------------------------------------------------------------------------------------------- */
+
+static int set_disk_name(struct sfs_pool *p, struct sfs_pool_disk *pd, struct sfs_disk_row *row, const char *value, struct sfs_error *err)
+{
+    int rc = sfs_name_check(value, "disk name", err);
+    if (!rc && sfs_pool_disk_by_name(p, value))
+        rc = sfs_error_set(err, -EEXIST, "pool %s has a disk named %s already.", p->name, value);
+    if (rc)
+        return rc;
+    snprintf(row->name, sizeof(row->name), "%s", value);
+    sfs_mutex_lock(&p->lock);
+    snprintf(pd->name, sizeof(pd->name), "%s", value);
+    sfs_mutex_unlock(&p->lock);
+    return 0;
+}
+
+int sfs_pool_disk_set(struct sfs_pool *p, const char *disk, const char *key, const char *value, struct sfs_error *err)
+{
+    int rc = writable(p, err);
+    if (rc)
+        return rc;
+    sfs_mutex_lock(&p->admin);
+    struct sfs_pool_disk *pd = sfs_pool_disk_by_name(p, disk);
+    struct sfs_disk_row row;
+    if (!pd)
+        rc = sfs_error_set(err, -ENOENT, "pool %s has no disk named %s. `spacesfs disk list %s` names them.", p->name, disk, p->name);
+    if (!rc)
+        rc = sfs_pool_disk_row(p, pd->id, &row);
+    if (!rc && !strcmp(key, "name"))
+        rc = set_disk_name(p, pd, &row, value, err);
+    else if (!rc)
+        rc = sfs_error_set(err, -EINVAL, "a disk has no setting %s. There is: name.", key);
+    if (!rc) {
+        sfs_catalog_lock(p->cat);
+        rc = sfs_catalog_disk_put(p->cat, &row);
+        sfs_catalog_unlock(p->cat);
+    }
+    if (!rc)
+        rc = sfs_member_update(p->data, &row);
+    if (!rc)
+        rc = sfs_commit_wait(p->data, false);
+    if (!rc)
+        rc = sfs_pool_write_labels(p);
+    sfs_mutex_unlock(&p->admin);
+    return rc;
+}
+
+int sfs_pool_prop_set(struct sfs_pool *p, const char *key, const char *value, struct sfs_error *err)
+{
+    int rc = writable(p, err);
+    uint64_t ns;
+    if (!rc && strcmp(key, "heal-delay"))
+        rc = sfs_error_set(err, -EINVAL, "a pool has no property %s. There is: heal-delay.", key);
+    if (!rc)
+        rc = sfs_duration_parse(value, key, &ns, err);
+    if (rc)
+        return rc;
+    sfs_catalog_lock(p->cat);
+    rc = sfs_catalog_prop_set(p->cat, key, value);
+    sfs_catalog_unlock(p->cat);
+    if (!rc)
+        rc = sfs_commit_wait(p->data, false);
+    sfs_pool_wake(p);
+    return rc;
+}
+
+int sfs_pool_prop_get(struct sfs_pool *p, const char *key, char *out, size_t cap, struct sfs_error *err)
+{
+    if (strcmp(key, "heal-delay"))
+        return sfs_error_set(err, -EINVAL, "a pool has no property %s. There is: heal-delay.", key);
+    sfs_catalog_lock(p->cat);
+    int rc = sfs_catalog_prop_get(p->cat, key, out, cap);
+    sfs_catalog_unlock(p->cat);
+    if (rc == -ENOENT) {
+        snprintf(out, cap, "5m");
+        rc = 0;
+    }
+    return rc;
+}

@@ -1,0 +1,316 @@
+/* What a pool looks like: the snapshot behind `status`, and where data lies. */
+#include "fs/pool/pool_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/layout/placement.h"
+
+/* --- disks --------------------------------------------------------------------------------------------------------------------------------------- */
+
+static int add_disks(struct sfs_pool *p, struct sfs_pool_info *out)
+{
+    struct sfs_member_info *v = calloc(SFS_LABEL_PEERS, sizeof(*v));
+    if (!v)
+        return -ENOMEM;
+    out->ndisks = sfs_member_list(p->data, v, SFS_LABEL_PEERS);
+    out->disks = calloc(out->ndisks + 1, sizeof(*out->disks));
+    for (unsigned i = 0; out->disks && i < out->ndisks; i++) {
+        struct sfs_disk_info *d = &out->disks[i];
+        d->row = v[i].row;
+        d->present = v[i].present;
+        d->state = v[i].online ? SFS_DISK_ONLINE : SFS_DISK_GONE;
+        d->total_bytes = v[i].row.capacity_slabs * p->slab_bytes;
+        d->free_bytes = v[i].free_slabs * p->slab_bytes;
+        d->used_bytes = d->total_bytes - d->free_bytes;
+        d->slabs_held = v[i].held_slabs;
+        snprintf(d->why, sizeof(d->why), "%s", v[i].online ? "" : "not found");
+        sfs_mutex_lock(&p->lock);
+        for (unsigned k = 0; k < p->ndisks; k++) {
+            const struct sfs_pool_disk *pd = &p->disks[k];
+            if (!pd->used || pd->id != d->row.id)
+                continue;
+            d->row.replica = pd->replica;
+            snprintf(d->row.path, sizeof(d->row.path), "%s", pd->path);
+            if (pd->disk) {
+                d->state = sfs_disk_state(pd->disk);
+                snprintf(d->why, sizeof(d->why), "%s", sfs_disk_state_why(pd->disk));
+            }
+        }
+        sfs_mutex_unlock(&p->lock);
+        out->replicas += d->row.replica && d->state == SFS_DISK_ONLINE;
+        if (d->state == SFS_DISK_ONLINE) {
+            out->total_bytes += d->total_bytes;
+            out->used_bytes += d->used_bytes;
+            out->free_bytes += d->free_bytes;
+        }
+    }
+    free(v);
+    return out->disks ? 0 : -ENOMEM;
+}
+
+/* --- spaces -------------------------------------------------------------------------------------------------------------------------------------- */
+
+struct space_rows {
+    struct sfs_space_row *v;
+    unsigned n;
+};
+
+static int take_space(const struct sfs_space_row *row, void *ctx)
+{
+    struct space_rows *r = ctx;
+    if (row->destroying)
+        return 0;
+    struct sfs_space_row *v = realloc(r->v, (r->n + 1) * sizeof(*v));
+    if (!v)
+        return -ENOMEM;
+    r->v = v;
+    r->v[r->n++] = *row;
+    return 0;
+}
+
+static void add_groups(struct sfs_pool *p, struct sfs_pool_info *out)
+{
+    uint64_t *ids;
+    unsigned n;
+    if (sfs_group_ids(p->data, &ids, &n))
+        return;
+    for (unsigned i = 0; i < n; i++) {
+        struct sfs_group_info g;
+        if (sfs_group_info(p->data, ids[i], &g))
+            continue;
+        for (unsigned k = 0; k < out->nspaces; k++) {
+            struct sfs_space_info *s = &out->spaces[k];
+            if (s->row.id != g.space)
+                continue;
+            s->groups++;
+            s->groups_degraded += g.missing > 0 && !g.lost;
+            s->groups_lost += g.lost;
+            s->raw_bytes += (uint64_t)(g.nslabs - g.missing) * p->slab_bytes;
+        }
+    }
+    if (n)
+        free(ids);
+}
+
+static int add_spaces(struct sfs_pool *p, struct sfs_pool_info *out)
+{
+    struct space_rows rows = {0};
+    sfs_catalog_lock(p->cat);
+    int rc = sfs_catalog_space_each(p->cat, take_space, &rows);
+    sfs_catalog_unlock(p->cat);
+    out->spaces = rc ? NULL : calloc(rows.n + 1, sizeof(*out->spaces));
+    for (unsigned i = 0; out->spaces && i < rows.n; i++) {
+        struct sfs_space_info *s = &out->spaces[out->nspaces];
+        struct sfs_volume *v = sfs_volume_find(p->data, rows.v[i].id);
+        if (!v)
+            continue;
+        s->row = rows.v[i];
+        sfs_volume_stat(v, &s->stat);
+        sfs_catalog_lock(p->cat);
+        sfs_catalog_inode_count(p->cat, s->row.id, &s->inodes);
+        sfs_catalog_unlock(p->cat);
+        out->promised_bytes += s->row.size_bytes;
+        out->nspaces++;
+    }
+    free(rows.v);
+    if (!out->spaces)
+        return rc ? rc : -ENOMEM;
+    add_groups(p, out);
+    for (unsigned i = 0; i < out->nspaces; i++)
+        out->spaces[i].health = out->spaces[i].groups_lost ? SFS_AT_RISK : out->spaces[i].groups_degraded ? SFS_DEGRADED : SFS_HEALTHY;
+    return 0;
+}
+
+/* --- healing ------------------------------------------------------------------------------------------------------------------------------------- */
+
+static int add_jobs(struct sfs_pool *p, struct sfs_pool_info *out)
+{
+    out->jobs = calloc(1, sizeof(*out->jobs));
+    if (!out->jobs)
+        return -ENOMEM;
+    if (!p->heal)
+        return 0;
+    struct sfs_heal_status s;
+    sfs_heal_status(p->heal, &s);
+    if (!s.running && (!s.runs || !s.last_result))
+        return 0;
+    struct sfs_job_info *j = &out->jobs[out->njobs++];
+    j->row.id = 1;
+    snprintf(j->row.kind, sizeof(j->row.kind), "heal");
+    snprintf(j->row.state, sizeof(j->row.state), "%s", s.running ? "running" : "waiting");
+    snprintf(j->row.result, sizeof(j->row.result), "%s", s.running ? "" : s.last_text);
+    j->row.done = s.done;
+    j->row.total = s.total;
+    j->rate_bytes_s = s.rate_bytes_s;
+    j->eta_s = s.eta_s;
+    return 0;
+}
+
+/* Could the slabs of the disk that holds most be built anew on the others? Each group that has one there needs a free slab on a disk that it does not use; as many as fit by most free first. */
+static bool can_heal(struct sfs_pool *p, const struct sfs_pool_info *out)
+{
+    uint64_t freeslabs[SFS_LABEL_PEERS] = {0};
+    const struct sfs_disk_info *largest = NULL;
+    for (unsigned i = 0; i < out->ndisks && i < SFS_LABEL_PEERS; i++) {
+        const struct sfs_disk_info *d = &out->disks[i];
+        if (d->state != SFS_DISK_ONLINE)
+            continue;
+        freeslabs[i] = d->free_bytes / p->slab_bytes;
+        if (!largest || d->slabs_held > largest->slabs_held)
+            largest = d;
+    }
+    uint64_t *ids;
+    unsigned n;
+    bool ok = true;
+    if (!largest || sfs_group_ids(p->data, &ids, &n))
+        return false;
+    for (unsigned i = 0; ok && i < n; i++) {
+        struct sfs_group_info g;
+        if (!sfs_group_has_slab_on(p->data, ids[i], largest->row.id) || sfs_group_info(p->data, ids[i], &g))
+            continue;
+        int best = -1;
+        for (unsigned k = 0; k < out->ndisks && k < SFS_LABEL_PEERS; k++) {
+            bool used = &out->disks[k] == largest || out->disks[k].state != SFS_DISK_ONLINE;
+            for (unsigned s = 0; s < g.nslabs; s++)
+                used |= g.slabs[s].disk == out->disks[k].row.id;
+            if (!used && freeslabs[k] && (best < 0 || freeslabs[k] > freeslabs[best]))
+                best = (int)k;
+        }
+        ok = best >= 0 && g.tolerance > 0;
+        if (best >= 0)
+            freeslabs[best]--;
+    }
+    if (n)
+        free(ids);
+    return ok;
+}
+
+/* --- the verdict ---------------------------------------------------------------------------------------------------------------------------------- */
+
+static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
+{
+    uint64_t lost = 0, degraded = 0;
+    unsigned away = 0;
+    char names[256] = "";
+    for (unsigned i = 0; i < o->nspaces; i++) {
+        lost += o->spaces[i].groups_lost;
+        degraded += o->spaces[i].groups_degraded;
+    }
+    for (unsigned i = 0; i < o->ndisks; i++)
+        if (o->disks[i].state != SFS_DISK_ONLINE) {
+            away++;
+            if (strlen(names) + SFS_NAME_MAX + 4 < sizeof(names))
+                snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", names[0] ? ", " : "", o->disks[i].row.name);
+        }
+    char *v = o->verdict;
+    size_t cap = sizeof(o->verdict);
+    bool healing = o->njobs && !strcmp(o->jobs[0].row.state, "running");
+    if (lost) {
+        o->health = SFS_AT_RISK;
+        snprintf(v, cap, "Data cannot be read: %llu slab groups lack a copy of some of their data; missing: %s. Connect those disks again; what is on the others is safe and readable.", (unsigned long long)lost, names[0] ? names : "no disk");
+    } else if (o->readonly) {
+        o->health = SFS_AT_RISK;
+        snprintf(v, cap, "The pool is read-only: %s.", sfs_data_readonly_why(p->data)[0] ? sfs_data_readonly_why(p->data) : "it was opened so");
+    } else if (degraded) {
+        o->health = SFS_DEGRADED;
+        if (healing)
+            snprintf(v, cap, "All data is readable, and is being given its redundancy back (%s%s). Nothing needs to be done.", away ? "missing: " : "healing", names);
+        else if (o->njobs)
+            snprintf(v, cap, "All data is readable, but some has less redundancy than it should, and healing is stuck: %s", o->jobs[0].row.result);
+        else
+            snprintf(v, cap, "All data is readable, but some has less redundancy than it should%s%s. Connect the disk again, or run `spacesfs heal %s` to build what it held on the others at once.", away ? "; missing: " : "", names, p->name);
+    } else if (away) {
+        o->health = SFS_DEGRADED;
+        snprintf(v, cap, "All data has full redundancy, without the disk%s that %s missing (%s).", away > 1 ? "s" : "", away > 1 ? "are" : "is", names);
+    } else if (o->replicas < o->replicas_wanted) {
+        o->health = SFS_DEGRADED;
+        snprintf(v, cap, "All data is safe, but the catalog has only %u of %u copies; a new one is made by itself.", o->replicas, o->replicas_wanted);
+    } else {
+        o->health = SFS_HEALTHY;
+        snprintf(v, cap, "All disks are online and all data has full redundancy.");
+    }
+}
+
+int sfs_pool_info(struct sfs_pool *p, struct sfs_pool_info **res)
+{
+    struct sfs_pool_info *o = calloc(1, sizeof(*o));
+    if (!o)
+        return -ENOMEM;
+    snprintf(o->name, sizeof(o->name), "%s", p->name);
+    o->uuid = p->uuid;
+    o->readonly = p->readonly || sfs_data_readonly(p->data);
+    o->slab_bytes = p->slab_bytes;
+    sfs_mutex_lock(&p->lock);
+    o->epoch = p->epoch.number;
+    sfs_mutex_unlock(&p->lock);
+    o->replicas_wanted = sfs_pool_replicas_wanted(p);
+    int rc = add_disks(p, o);
+    if (!rc)
+        rc = add_spaces(p, o);
+    if (!rc)
+        rc = add_jobs(p, o);
+    if (rc) {
+        sfs_pool_info_free(o);
+        return rc;
+    }
+    o->can_heal_largest = can_heal(p, o);
+    verdict(p, o);
+    *res = o;
+    return 0;
+}
+
+void sfs_pool_info_free(struct sfs_pool_info *i)
+{
+    if (!i)
+        return;
+    free(i->disks);
+    free(i->spaces);
+    free(i->jobs);
+    free(i);
+}
+
+int sfs_pool_events(struct sfs_pool *p, uint64_t after_id, unsigned max, int (*fn)(const struct sfs_event_row *, void *), void *ctx)
+{
+    sfs_pool_flush_events(p);
+    sfs_catalog_lock(p->cat);
+    int rc = sfs_catalog_event_list(p->cat, after_id, max, fn, ctx);
+    sfs_catalog_unlock(p->cat);
+    return rc;
+}
+
+/* --- where ------------------------------------------------------------------------------------------------------------------------------------------ */
+
+int sfs_pool_places(struct sfs_pool *p, uint64_t group, uint64_t goff, uint32_t slen, struct sfs_place *out, unsigned max, unsigned *n, char resiliency[16])
+{
+    struct sfs_group_info g;
+    int rc = sfs_group_info(p->data, group, &g);
+    if (rc)
+        return rc;
+    struct sfs_geometry geo;
+    rc = sfs_geometry_init(&geo, g.resiliency, g.columns, g.interleave, p->slab_bytes, NULL);
+    if (rc)
+        return rc;
+    snprintf(resiliency, 16, "%s", sfs_resiliency_name(g.resiliency));
+    bool touched[SFS_MAX_SLABS_PER_GROUP] = {0};
+    uint64_t off = goff, end = goff + slen;
+    struct sfs_piece piece;
+    while (end <= sfs_geometry_capacity(&geo) && sfs_geometry_next(&geo, &off, end, &piece)) {
+        for (unsigned k = 0; k < g.copies; k++)
+            touched[piece.column * g.copies + k] = true;
+        for (unsigned q = 0; q < geo.parity; q++)
+            touched[sfs_geometry_parity_column(&geo, piece.slab_off / geo.interleave, q)] = true;
+    }
+    *n = 0;
+    for (unsigned i = 0; i < g.nslabs && *n < max; i++) {
+        if (!touched[i])
+            continue;
+        struct sfs_place *pl = &out[(*n)++];
+        *pl = (struct sfs_place){.column = g.slabs[i].column, .copy = g.slabs[i].copy, .slot = g.slabs[i].slot, .online = g.slab_online[i]};
+        for (unsigned k = 0; k < p->ndisks; k++)
+            if (g.slabs[i].disk && p->disks[k].id == g.slabs[i].disk)
+                snprintf(pl->disk, sizeof(pl->disk), "%s", p->disks[k].name);
+    }
+    return 0;
+}

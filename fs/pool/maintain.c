@@ -1,0 +1,301 @@
+/* The maintainer: one thread per pool that looks after the disks: sees that one has gone (probing, or a failed request), records it, brings back one that has returned, keeps the replicas at their number, starts healing when its delay
+ * has passed, writes events and error counts into the catalog, and snapshots the catalog. Everything it does is short; healing runs in a thread of its own (fs/job). */
+#include "fs/pool/pool_impl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/base/log.h"
+#include "fs/base/size.h"
+
+#define TICK_NS 1000000000ull
+#define RETRY_NS 2000000000ull
+#define SNAPSHOT_FIRST_NS 60000000000ull
+#define SNAPSHOT_EVERY_NS 3600000000000ull
+#define SNAPSHOTS_KEPT 3u
+#define MAX_EVENTS 1000u
+
+/* --- events ------------------------------------------------------------------------------------------------------------------------------------- */
+
+void sfs_pool_queue_event(struct sfs_pool *p, const char *severity, const char *kind, const char *subject, const char *text)
+{
+    struct sfs_pool_event_item *e = calloc(1, sizeof(*e));
+    if (!e)
+        return;
+    e->row.time = sfs_env_wall(p->env).tv_sec;
+    snprintf(e->row.severity, sizeof(e->row.severity), "%s", severity);
+    snprintf(e->row.kind, sizeof(e->row.kind), "%s", kind);
+    snprintf(e->row.subject, sizeof(e->row.subject), "%s", subject);
+    snprintf(e->row.text, sizeof(e->row.text), "%s", text);
+    sfs_mutex_lock(&p->leaf);
+    bool take = p->nevents < MAX_EVENTS;
+    if (take) {
+        STAILQ_INSERT_TAIL(&p->events, e, link);
+        p->nevents++;
+    }
+    p->woken = true;
+    sfs_cond_broadcast(&p->wake);
+    sfs_mutex_unlock(&p->leaf);
+    if (!take)
+        free(e);
+}
+
+void sfs_pool_event(struct sfs_pool *p, const char *severity, const char *kind, const char *subject, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    sfs_pool_queue_event(p, severity, kind, subject, text);
+}
+
+static struct sfs_pool_event_item *next_event(struct sfs_pool *p)
+{
+    sfs_mutex_lock(&p->leaf);
+    struct sfs_pool_event_item *e = STAILQ_FIRST(&p->events);
+    if (e) {
+        STAILQ_REMOVE_HEAD(&p->events, link);
+        p->nevents--;
+    }
+    sfs_mutex_unlock(&p->leaf);
+    return e;
+}
+
+static enum sfs_log_level level_of(const char *severity)
+{
+    return !strcmp(severity, "error") ? SFS_LOG_ERROR : !strcmp(severity, "warning") ? SFS_LOG_WARN : SFS_LOG_INFO;
+}
+
+void sfs_pool_flush_events(struct sfs_pool *p)
+{
+    struct sfs_pool_event_item *e;
+    bool any = false;
+    while ((e = next_event(p))) {
+        sfs_log(level_of(e->row.severity), "pool %s: %s%s%s: %s", p->name, e->row.kind, e->row.subject[0] ? " " : "", e->row.subject, e->row.text);
+        if (!p->readonly && !sfs_data_readonly(p->data)) {
+            sfs_catalog_lock(p->cat);
+            sfs_catalog_event_add(p->cat, &e->row);
+            sfs_catalog_unlock(p->cat);
+            any = true;
+        }
+        free(e);
+    }
+    if (any)
+        sfs_commit_kick(p->data);
+}
+
+/* --- waking ------------------------------------------------------------------------------------------------------------------------------------- */
+
+void sfs_pool_wake(struct sfs_pool *p)
+{
+    sfs_mutex_lock(&p->leaf);
+    p->woken = true;
+    sfs_cond_broadcast(&p->wake);
+    sfs_mutex_unlock(&p->leaf);
+}
+
+void sfs_pool_disk_state_changed(struct sfs_disk *disk, void *ctx)
+{
+    struct sfs_pool_disk *pd = ctx;
+    (void)disk;
+    sfs_pool_wake(pd->pool);
+}
+
+/* --- disks that went ------------------------------------------------------------------------------------------------------------------------------ */
+
+static int set_lost_since(struct sfs_pool *p, int id, int64_t when)
+{
+    struct sfs_disk_row row;
+    int rc = sfs_pool_disk_row(p, id, &row);
+    if (rc || row.lost_since == when)
+        return rc;
+    row.lost_since = when;
+    sfs_catalog_lock(p->cat);
+    rc = p->readonly || sfs_data_readonly(p->data) ? 0 : sfs_catalog_disk_put(p->cat, &row);
+    sfs_catalog_unlock(p->cat);
+    sfs_member_update(p->data, &row);
+    return rc;
+}
+
+static const char *state_name(enum sfs_disk_state s)
+{
+    return s == SFS_DISK_GONE ? "gone" : s == SFS_DISK_STALLED ? "stalled" : "failed";
+}
+
+static void handle_lost(struct sfs_pool *p, struct sfs_pool_disk *pd)
+{
+    enum sfs_disk_state s = sfs_disk_state(pd->disk);
+    pd->lost_told = true;
+    pd->retry_ns = sfs_env_mono_ns(p->env) + RETRY_NS;
+    sfs_member_failed(p->data, pd->id);
+    sfs_replicas_drop(p->replicas, sfs_pool_store_id(p, pd), -ENODEV);
+    set_lost_since(p, pd->id, sfs_env_wall(p->env).tv_sec);
+    char delay[32] = "5m";
+    sfs_pool_prop_get(p, "heal-delay", delay, sizeof(delay), NULL);
+    sfs_pool_event(p, "error", "disk-lost", pd->name,
+                   "disk %s (%s) is out of use: %s (%s). Reads and writes go on with the other disks; unless it returns, healing begins after %s, or at once with `spacesfs heal %s`",
+                   pd->name, pd->path, state_name(s), sfs_disk_state_why(pd->disk), delay, p->name);
+    sfs_commit_kick(p->data); /* what is pending on it is written elsewhere */
+}
+
+/* --- disks that return ----------------------------------------------------------------------------------------------------------------------------- */
+
+static bool is_it(struct sfs_pool *p, const struct sfs_pool_disk *pd, const char *path)
+{
+    struct sfs_disk_probe *pr = calloc(1, sizeof(*pr));
+    bool yes = pr && !sfs_disk_probe(p->env, path, p->world, pr, NULL) && pr->has_label && sfs_uuid_equal(&pr->label.disk_uuid, &pd->uuid) &&
+               sfs_uuid_equal(&pr->label.pool_uuid, &p->uuid);
+    free(pr);
+    return yes;
+}
+
+static void free_slabs_on(struct sfs_pool *p)
+{
+    if (!p->readonly && !sfs_data_readonly(p->data))
+        sfs_groups_free_orphans(p->data);
+}
+
+/* Closes the handle that was replaced, once nobody can be using it. */
+static void retire_handle(struct sfs_pool *p, struct sfs_disk *old)
+{
+    if (!old)
+        return;
+    struct sfs_quiesce *q = sfs_data_quiesce(p->data);
+    uint64_t ticket = sfs_quiesce_ticket(q);
+    while (!sfs_quiesce_passed(q, ticket))
+        sfs_env_sleep_ns(p->env, 1000000);
+    sfs_disk_close(old);
+}
+
+static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
+{
+    pd->retry_ns = sfs_env_mono_ns(p->env) + RETRY_NS;
+    if (!is_it(p, pd, pd->path))
+        return;
+    sfs_mutex_lock(&p->lock);
+    struct sfs_disk *old = pd->disk;
+    pd->disk = NULL;
+    sfs_mutex_unlock(&p->lock);
+    /* The old handle holds the lock on the label: it goes first. Readers see the disk as missing meanwhile. */
+    if (old) {
+        sfs_replicas_drop(p->replicas, sfs_pool_store_id(p, pd), -ENODEV);
+        retire_handle(p, sfs_member_attach(p->data, pd->id, NULL));
+    }
+    struct sfs_error err = {0};
+    if (sfs_pool_open_disk(p, pd, &err)) {
+        if (!pd->lost_told)
+            sfs_pool_queue_event(p, "warning", "disk-refused", pd->name, err.text);
+        pd->lost_told = true;
+        return;
+    }
+    sfs_member_attach(p->data, pd->id, pd->disk);
+    pd->lost_told = false;
+    set_lost_since(p, pd->id, 0);
+    sfs_pool_write_labels(p);
+    free_slabs_on(p);
+    sfs_pool_event(p, "info", "disk-returned", pd->name, "disk %s is back at %s; what is still good on it is in use again", pd->name, pd->path);
+    pd->retry_ns = 0;
+}
+
+static void look_after_disks(struct sfs_pool *p)
+{
+    sfs_mutex_lock(&p->admin);
+    for (unsigned i = 0; i < p->ndisks; i++) {
+        struct sfs_pool_disk *pd = &p->disks[i];
+        if (!pd->used || !pd->id)
+            continue;
+        bool online = pd->disk && sfs_disk_check(pd->disk) == 0 && sfs_disk_state(pd->disk) == SFS_DISK_ONLINE;
+        if (pd->disk && !online && !pd->lost_told)
+            handle_lost(p, pd);
+        else if (!online && sfs_env_mono_ns(p->env) >= pd->retry_ns)
+            try_return(p, pd);
+    }
+    sfs_mutex_unlock(&p->admin);
+}
+
+/* --- the rest ----------------------------------------------------------------------------------------------------------------------------------------- */
+
+static void store_error_counts(struct sfs_pool *p)
+{
+    struct sfs_member_info v[SFS_LABEL_PEERS];
+    unsigned n = sfs_member_list(p->data, v, SFS_LABEL_PEERS);
+    if (p->readonly || sfs_data_readonly(p->data))
+        return;
+    for (unsigned i = 0; i < n; i++) {
+        struct sfs_disk_row row;
+        if (sfs_pool_disk_row(p, v[i].row.id, &row))
+            continue;
+        if (row.read_errors == v[i].row.read_errors && row.write_errors == v[i].row.write_errors && row.checksum_errors == v[i].row.checksum_errors)
+            continue;
+        row.read_errors = v[i].row.read_errors;
+        row.write_errors = v[i].row.write_errors;
+        row.checksum_errors = v[i].row.checksum_errors;
+        sfs_catalog_lock(p->cat);
+        sfs_catalog_disk_put(p->cat, &row);
+        sfs_catalog_unlock(p->cat);
+    }
+}
+
+static void snapshot(struct sfs_pool *p)
+{
+    struct sfs_store stores[SFS_LABEL_PEERS];
+    unsigned n = 0;
+    sfs_mutex_lock(&p->lock);
+    for (unsigned i = 0; i < p->ndisks; i++) {
+        struct sfs_pool_disk *pd = &p->disks[i];
+        if (pd->used && pd->disk && sfs_disk_state(pd->disk) == SFS_DISK_ONLINE)
+            sfs_pool_store(pd->disk, pd->name, sfs_pool_store_id(p, pd), &stores[n++]);
+    }
+    sfs_mutex_unlock(&p->lock);
+    struct sfs_error err = {0};
+    if (n && !p->readonly && !sfs_data_readonly(p->data) && sfs_catalog_snapshot(p->cat, stores, n, SNAPSHOTS_KEPT, &err))
+        sfs_pool_queue_event(p, "warning", "snapshot-failed", "", err.text);
+}
+
+static void maintain_main(void *arg)
+{
+    struct sfs_pool *p = arg;
+    uint64_t snapshot_at = sfs_env_mono_ns(p->env) + SNAPSHOT_FIRST_NS;
+    for (;;) {
+        sfs_mutex_lock(&p->leaf);
+        uint64_t until = sfs_env_mono_ns(p->env) + TICK_NS;
+        while (!p->stop && !p->woken && sfs_cond_wait_until(&p->wake, &p->leaf, until) == 0)
+            ;
+        p->woken = false;
+        bool stop = p->stop;
+        sfs_mutex_unlock(&p->leaf);
+        if (stop)
+            return;
+        look_after_disks(p);
+        sfs_pool_mend_replicas(p);
+        store_error_counts(p);
+        sfs_pool_flush_events(p);
+        sfs_freeing_tick(p->data);
+        if (p->heal && sfs_pool_heal_due(p))
+            sfs_heal_wake(p->heal);
+        if (sfs_env_mono_ns(p->env) >= snapshot_at) {
+            snapshot(p);
+            snapshot_at = sfs_env_mono_ns(p->env) + SNAPSHOT_EVERY_NS;
+        }
+    }
+}
+
+int sfs_pool_maintain_start(struct sfs_pool *p)
+{
+    return sfs_thread_start(p->env, "sfs-maintain", maintain_main, p, &p->maintainer);
+}
+
+void sfs_pool_maintain_stop(struct sfs_pool *p)
+{
+    if (!p->maintainer)
+        return;
+    sfs_mutex_lock(&p->leaf);
+    p->stop = true;
+    sfs_cond_broadcast(&p->wake);
+    sfs_mutex_unlock(&p->leaf);
+    sfs_thread_join(p->maintainer);
+    p->maintainer = NULL;
+}

@@ -1,0 +1,124 @@
+/* The inside of fs/pool: what its files share.
+ *
+ * Locks: admin (SFS_RANK_ADMIN) one administrative change at a time, attaching and detaching included; lock (SFS_RANK_POOLDISKS) the array of disks and the epoch; events and wake-ups under `leaf`.
+ * The array only grows while a pool is open; an entry's handle changes under lock. Stores of the replica set are numbered by place in the array, from 1 (a replica is read before any catalog id is known).
+ * lock is held across the writing of labels: the one exception here to "no lock across disk I/O" (an epoch must not change while it is being written). */
+#ifndef SFS_POOL_POOL_IMPL_H
+#define SFS_POOL_POOL_IMPL_H
+
+#include <sys/queue.h>
+#include "fs/data/diskset.h"
+#include "fs/data/groups.h"
+#include "fs/data/commit.h"
+#include "fs/job/heal.h"
+#include "fs/pool/pool.h"
+#include "fs/pool/registry.h"
+
+/* One disk of the pool, present or not. */
+struct sfs_pool_disk {
+    bool used;                   /* an entry of the array that is a disk */
+    int id;                      /* of the catalog; 0 until that is open */
+    struct sfs_uuid uuid;
+    char name[SFS_NAME_MAX + 1];
+    char path[SFS_PATH_BYTES];   /* last seen */
+    struct sfs_disk *disk;       /* NULL: missing */
+    bool replica;                /* holds one, as the labels of this epoch say */
+    bool stale;                  /* present, its label is of an older epoch: data only */
+    bool lost_told;              /* its loss is recorded */
+    uint64_t retry_ns;           /* when to look for it again */
+    struct sfs_pool *pool;
+};
+
+struct sfs_pool_event_item {
+    struct sfs_event_row row;
+    STAILQ_ENTRY(sfs_pool_event_item) link;
+};
+
+struct sfs_pool {
+    struct sfs_env *env;
+    char name[SFS_NAME_MAX + 1];
+    struct sfs_uuid uuid;
+    uint64_t slab_bytes;
+    struct sfs_sim_world *world;
+    char state_dir[SFS_PATH_BYTES]; /* "" : not recorded */
+    uint64_t disk_timeout_ns;
+    bool readonly;
+    struct sfs_mutex admin, lock, leaf;
+    struct sfs_pool_disk *disks;  /* SFS_LABEL_PEERS of them */
+    unsigned ndisks;
+    struct sfs_epoch epoch;
+    uint32_t format;
+    uint64_t compat, ro_compat, incompat;
+    struct sfs_replicas *replicas;
+    struct sfs_catalog *cat;
+    struct sfs_data *data;
+    struct sfs_heal *heal;
+    bool heal_now;               /* without the delay; atomic */
+    uint64_t heal_now_until_run; /* heal_now ends with this run of the job; 0: not set */
+    uint64_t heal_again_ns;      /* not before, when the last run left something */
+    /* maintain.c */
+    struct sfs_thread *maintainer;
+    struct sfs_cond wake;        /* with leaf */
+    bool stop, woken;
+    STAILQ_HEAD(, sfs_pool_event_item) events;
+    unsigned nevents;
+};
+
+/* discover.c: finding the disks of a pool, and what their labels say together. */
+struct sfs_found {
+    char path[SFS_PATH_BYTES];
+    struct sfs_label label;
+};
+struct sfs_discovery {
+    struct sfs_found *v;         /* one per disk uuid */
+    unsigned n;
+    unsigned newest;             /* index of a label of the newest epoch */
+    struct sfs_uuid pool;
+};
+/* Looks for the disks of the pool that `which` names. err: not known here, path is no disk of a pool, … */
+int sfs_discover(struct sfs_env *env, const char *which, const struct sfs_pool_open_opts *opts, struct sfs_discovery *out, struct sfs_error *err);
+void sfs_discovery_free(struct sfs_discovery *d);
+/* Pure: which label is the newest; refuses halves that went separate ways, clones, and newer formats. */
+int sfs_discovery_judge(struct sfs_discovery *d, struct sfs_error *err);
+unsigned sfs_discovery_missing(const struct sfs_discovery *d); /* peers of the newest label that were not found */
+
+/* epoch.c */
+void sfs_epoch_next(struct sfs_env *env, struct sfs_epoch *e);
+bool sfs_epoch_descends(const struct sfs_epoch *newer, const struct sfs_epoch *older); /* is older one of newer's past (or newer itself)? unknown past counts as yes */
+/* Writes the label of every online disk: current epoch, peers, replica flags. Needs one replica written at least: 0, else -EIO. Takes lock. */
+int sfs_pool_write_labels(struct sfs_pool *p);
+/* A new epoch without the replica of store `lost` (0: none lost, but replica flags have changed), on all labels. */
+int sfs_pool_bump_epoch(struct sfs_pool *p, int lost);
+static inline int sfs_pool_store_id(const struct sfs_pool *p, const struct sfs_pool_disk *pd);
+int sfs_pool_on_replica_lost(void *ctx, int id, int why);
+void sfs_pool_on_replica_mended(void *ctx, int id, const char *what);
+unsigned sfs_pool_replicas_wanted(struct sfs_pool *p);
+/* Adds replicas while there are fewer than wanted and a disk can take one. Called by the maintainer and at open. */
+void sfs_pool_mend_replicas(struct sfs_pool *p);
+
+/* store.c */
+void sfs_pool_store(struct sfs_disk *disk, const char *name, int id, struct sfs_store *out);
+
+/* maintain.c */
+int sfs_pool_maintain_start(struct sfs_pool *p);
+void sfs_pool_maintain_stop(struct sfs_pool *p);
+void sfs_pool_wake(struct sfs_pool *p);
+void sfs_pool_flush_events(struct sfs_pool *p);
+void sfs_pool_queue_event(struct sfs_pool *p, const char *severity, const char *kind, const char *subject, const char *text);
+void sfs_pool_disk_state_changed(struct sfs_disk *disk, void *ctx); /* ctx: struct sfs_pool_disk */
+/* heal.c */
+bool sfs_pool_heal_due(struct sfs_pool *p); /* is any slab due to be built anew that was not tried since things last changed */
+int sfs_pool_heal_start(struct sfs_pool *p);
+/* pool.c */
+int sfs_pool_open_disk(struct sfs_pool *p, struct sfs_pool_disk *pd, struct sfs_error *err);
+void sfs_pool_adopt_handle(struct sfs_pool *p, struct sfs_pool_disk *pd);
+struct sfs_pool_disk *sfs_pool_disk_by_name(struct sfs_pool *p, const char *name);
+void sfs_pool_save_registry(struct sfs_pool *p);
+int sfs_pool_disk_row(struct sfs_pool *p, int id, struct sfs_disk_row *row); /* catalog lock not held */
+
+static inline int sfs_pool_store_id(const struct sfs_pool *p, const struct sfs_pool_disk *pd)
+{
+    return (int)(pd - p->disks) + 1;
+}
+
+#endif
