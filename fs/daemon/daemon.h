@@ -10,7 +10,7 @@ struct sfs_mount_opts {
     enum sfs_degraded degraded;
     uint64_t wait_ns;           /* wait=30s for missing disks */
     bool allow_other, default_permissions;  /* allow_other by default when root mounts */
-    bool nodev, nosuid, noexec;
+    bool nodev, nosuid, noexec, sync;
     char fsname[512];           /* the source as given */
 };
 int sfs_mount_opts_parse(const char *options, bool is_root, struct sfs_mount_opts *out, struct sfs_error *err);
