@@ -85,7 +85,7 @@ int sfs_image_open(struct sfs_env *env, const char *path, bool readonly, struct 
                    struct sfs_error *err);
 int sfs_image_format(struct sfs_env *env, const char *path, uint64_t want_bytes, bool force, struct sfs_label *label,
                      struct sfs_error *err);
-int sfs_image_wipe(const char *path, const struct sfs_uuid *pool, struct sfs_error *err);
+int sfs_image_wipe(struct sfs_env *env, const char *path, const struct sfs_uuid *pool, struct sfs_error *err);
 int sfs_sim_open(struct sfs_sim_world *w, const char *path, bool readonly, struct sfs_label *label, struct sfs_backend **out,
                  struct sfs_error *err);
 int sfs_sim_format(struct sfs_sim_world *w, const char *path, uint64_t want_bytes, bool force, struct sfs_label *label,

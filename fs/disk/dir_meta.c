@@ -46,7 +46,7 @@ static struct sfs_dir_meta *meta_new(const char *name, uint64_t size)
 {
     struct sfs_dir_meta *f = calloc(1, sizeof *f);
     if (f) {
-        snprintf(f->name, sizeof f->name, "%s", name);
+        snprintf(f->name, sizeof f->name, "%.*s", (int)sizeof f->name - 1, name);
         f->fd = -1;
         f->size = size;
     }

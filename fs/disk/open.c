@@ -190,11 +190,10 @@ int sfs_disk_format(struct sfs_env *env, const char *path, struct sfs_sim_world 
 int sfs_disk_wipe(struct sfs_env *env, const char *path, struct sfs_sim_world *world, const struct sfs_uuid *pool, struct sfs_error *err)
 {
     enum sfs_disk_kind kind;
-    (void)env;
     int rc = path_kind(path, &kind, err);
     if (rc != 0)
         return rc;
     if (kind == SFS_DISK_SIM)
         return sfs_sim_wipe(world, path, pool, err);
-    return kind == SFS_DISK_DIR ? sfs_dir_wipe(path, pool, err) : sfs_image_wipe(path, pool, err);
+    return kind == SFS_DISK_DIR ? sfs_dir_wipe(path, pool, err) : sfs_image_wipe(env, path, pool, err);
 }
