@@ -164,6 +164,12 @@ static int read_db(struct sfs_replicas *r, void *buf, size_t len, uint64_t off)
         rc = sfs_rset_read_page(r, page, r->page);
     if (!rc)
         memcpy(buf, from + (off - start), len);
+    /* SQLite guesses the page size from the first bytes of the file before it looks whether page 1 is in the WAL (it is, when a crash in a checkpoint tore it). To
+     * zeros it takes the default, ours. If the page isn't in the WAL it will be read whole. */
+    if (rc == -EUCLEAN && page == 1 && len < SFS_PAGE_BYTES) {
+        memset(buf, 0, len);
+        rc = 0;
+    }
     return rc;
 }
 
