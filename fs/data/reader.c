@@ -207,6 +207,7 @@ static void repair(const struct granule *g, struct sfs_buf *good)
     struct sfs_stored *s = g->stored;
     struct io_list l = {0};
     uint32_t len = g->to - g->from;
+    const struct sfs_member *told = NULL;
     SFS_LOCK(d);
     struct sfs_group *grp = sfs_group_find(d, s->key.group);
     for (uint32_t b = 0; grp && b < sfs_blocks(len); b++) {
@@ -228,9 +229,11 @@ static void repair(const struct granule *g, struct sfs_buf *good)
                 m->row.read_errors++;
             struct sfs_io io = {.op = SFS_IO_WRITE, .disk = m->disk, .slot = slab->slot, .off = p.slab_off, .len = SFS_BLOCK, .buf = good,
                                 .buf_off = at};
-            if (!push(&l, &io))
-                sfs_data_event(d, "warning", "copy-repaired", m->row.id, "a bad copy on disk %s (slab %u, offset %llu) was rewritten from a good one",
-                               m->row.name, slab->slot, (unsigned long long)p.slab_off);
+            if (!push(&l, &io) && told != m) { /* once a granule and disk */
+                told = m;
+                sfs_data_event(d, "warning", "copy-repaired", m->row.id, "a bad copy on disk %s (slab %u, offset %llu) is rewritten from a good one", m->row.name, slab->slot,
+                               (unsigned long long)p.slab_off);
+            }
         }
     }
     SFS_UNLOCK(d);

@@ -167,7 +167,7 @@ static void look_at_mountpoints(struct search *s)
         char *dash = strstr(line, " - ");
         if (!dash || sscanf(line, "%*s %*s %*s %*s %511s", dir) != 1 || sscanf(dash, " - %63s", type) != 1)
             continue;
-        if (strncmp(type, "fuse", 4) && strcmp(type, "proc") && strcmp(type, "sysfs") && strcmp(type, "autofs") && !strstr(type, "cgroup") && !strncmp(type, "nfs", 3) == 0)
+        if (strncmp(type, "fuse", 4) && strcmp(type, "proc") && strcmp(type, "sysfs") && strcmp(type, "autofs") && !strstr(type, "cgroup") && strncmp(type, "nfs", 3))
             look(s, dir);
     }
     if (f)
