@@ -6,7 +6,6 @@
 #include "fs/fuse/ops.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>

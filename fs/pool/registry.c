@@ -166,7 +166,8 @@ static int write_file(const char *path, const struct sfs_registry_pool *p)
     sfs_uuid_format(&p->uuid, uuid);
     fprintf(f, FIRST_LINE "\nuuid %s\n", uuid);
     for (unsigned i = 0; i < p->npaths; i++)
-        write_path(f, p->paths[i]);
+        if (p->paths[i][0]) /* a disk that has not been seen anywhere */
+            write_path(f, p->paths[i]);
     if (fflush(f) != 0 || ferror(f) || fsync(fd) < 0)
         rc = errno ? -errno : -EIO;
     if (fclose(f) != 0 && rc == 0)
