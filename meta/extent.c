@@ -27,6 +27,7 @@ static int decode(sqlite3_stmt *st, struct sfs_extent_row *row)
 {
     bool ok = true;
     size_t len;
+    memset(row, 0, sizeof(*row));
     row->off = sfs_col_uint(st, 0, INT64_MAX, &ok);
     row->skip = (uint32_t)sfs_col_uint(st, 2, SFS_EXTENT_MAX, &ok);
     row->group = sfs_col_uint(st, 3, INT64_MAX, &ok);
@@ -43,7 +44,6 @@ static int decode(sqlite3_stmt *st, struct sfs_extent_row *row)
     if (!ok || len % 8)
         return -EUCLEAN;
     row->ncsum = (uint8_t)(len / 8);
-    memset(row->csum, 0, sizeof(row->csum));
     for (unsigned i = 0; i < row->ncsum; i++)
         for (unsigned b = 0; b < 8; b++)
             row->csum[i] |= (uint64_t)p[8 * i + b] << (8 * b);

@@ -389,26 +389,38 @@ static int clear_store(const struct sfs_store *s)
     return rc == -ENOENT ? 0 : rc;
 }
 
+/* Makes it a member that gets every write from here on. Under the lock: a store that is a member already must not be cleared. */
+static int admit(struct sfs_replicas *r, const struct sfs_store *s, struct sfs_replica **out)
+{
+    reap(r, false);
+    if (r->readonly)
+        return -EROFS;
+    if (r->failed)
+        return r->failed;
+    for (unsigned i = 0; i < r->n; i++)
+        if (r->v[i]->state != SFS_REPLICA_GONE && r->v[i]->store.id == s->id)
+            return -EEXIST;
+    if (r->n == SFS_REPLICAS_MAX)
+        return -E2BIG;
+    int rc = sfs_rset_load(r);
+    if (!rc)
+        rc = clear_store(s);
+    if (rc)
+        return rc;
+    struct sfs_replica *rep = replica_new(r, s, SFS_REPLICA_JOINING);
+    if (!rep)
+        return -ENOMEM;
+    rep->busy++; /* so that nobody reaps it under us */
+    r->v[r->n++] = rep;
+    *out = rep;
+    return 0;
+}
+
 int sfs_replicas_add(struct sfs_replicas *r, const struct sfs_store *s, struct sfs_error *err)
 {
     struct sfs_replica *rep = NULL;
-    int rc = r->readonly ? -EROFS : clear_store(s);
-    if (rc)
-        return sfs_error_set(err, rc, "%s: the catalog cannot be copied to this disk: %s.", s->name, strerror(-rc));
     sfs_mutex_lock(&r->m);
-    reap(r, false);
-    rc = r->failed;
-    for (unsigned i = 0; i < r->n; i++)
-        if (r->v[i]->state != SFS_REPLICA_GONE && r->v[i]->store.id == s->id)
-            rc = -EEXIST;
-    if (!rc && r->n == SFS_REPLICAS_MAX)
-        rc = -E2BIG;
-    if (!rc && !(rep = replica_new(r, s, SFS_REPLICA_JOINING)))
-        rc = -ENOMEM;
-    if (rep) {
-        rep->busy++; /* so that nobody reaps it under us */
-        r->v[r->n++] = rep;
-    }
+    int rc = admit(r, s, &rep);
     sfs_mutex_unlock(&r->m);
     if (!rc)
         rc = copy_all(r, rep);
@@ -421,6 +433,8 @@ int sfs_replicas_add(struct sfs_replicas *r, const struct sfs_store *s, struct s
         rep->busy--;
         sfs_mutex_unlock(&r->m);
     }
+    if (rc == -EEXIST)
+        return sfs_error_set(err, rc, "%s: this disk holds a copy of the catalog already.", s->name);
     if (rc)
         return sfs_error_set(err, rc, "%s: copying the catalog to this disk failed: %s.", s->name, strerror(-rc));
     return 0;
