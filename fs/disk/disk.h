@@ -1,6 +1,6 @@
 /* Disks: one narrow interface over three backends (dir, image, sim).
  *
- * disk.c wraps every call: checks state, range and alignment, then dispatches; backends (backend.h) need no defensive code. Data I/O goes
+ * Each call checks state and ranges, then dispatches; backends (backend.h) need no defensive code. Data I/O goes
  * through a queue with worker threads per disk, so that all copies of a write run at once and a disk that does not answer holds up nobody for longer
  * than the time-out: the caller gets -ETIMEDOUT, the disk turns SFS_DISK_STALLED.
  *
@@ -49,7 +49,7 @@ struct sfs_disk_opts {
     uint64_t timeout_ns;           /* 0 = 30 s: longest time a request may take before the disk counts as stalled */
     unsigned workers;              /* threads for data I/O; 0 = 4 */
 };
-/* Opens by path, takes the lock (one process: flock; -EBUSY with words when another has it) and reads the label. A damaged front label is read from
+/* Opens by path (an absolute one: sfs_disk_check looks there again), takes the lock (one process: flock; -EBUSY with words when another has it) and reads the label. A damaged front label is read from
  * its copy and mended (not if readonly). */
 int sfs_disk_open(struct sfs_env *env, const char *path, const struct sfs_disk_opts *opts, struct sfs_disk **out, struct sfs_error *err);
 void sfs_disk_close(struct sfs_disk *d); /* NULL is fine. Waits for workers, except those stuck in the kernel, which are left behind */
@@ -89,7 +89,7 @@ struct sfs_io {
     enum sfs_io_op op;
     struct sfs_disk *disk;
     uint32_t slot;        /* ignored by SYNC, which makes all completed slab writes of the disk durable */
-    uint64_t off;         /* bytes into the slab */
+    uint64_t off;         /* bytes into the slab; any alignment, 4 KiB is best */
     uint32_t len;
     struct sfs_buf *buf;  /* the queue takes its own reference */
     size_t buf_off;
@@ -110,8 +110,11 @@ int sfs_disk_meta_truncate(struct sfs_disk *d, const char *name, uint64_t size);
 int sfs_disk_meta_sync(struct sfs_disk *d, const char *name);       /* data, size, existence */
 int sfs_disk_meta_delete(struct sfs_disk *d, const char *name);     /* 0 also when it isn't there */
 int sfs_disk_meta_list(struct sfs_disk *d, void (*fn)(const char *name, uint64_t size, void *ctx), void *ctx);
-/* Image: asks the owner for a slot for the metadata area: the callback returns a free slot, never to be given to a slab again, or -ENOSPC. */
+/* Image: asks the owner for a slot for the metadata area: the callback returns a free slot, never to be given to a slab again, or -ENOSPC. It runs on a worker of
+ * the disk with no disk lock held, while the caller of sfs_disk_meta_write waits: it must not take a lock that such a caller may hold, nor use this disk. A claim is
+ * durable with the next meta_sync of any file; until then a crash gives the slot back. */
 void sfs_disk_on_claim(struct sfs_disk *d, int64_t (*fn)(struct sfs_disk *, void *), void *ctx);
-uint64_t sfs_disk_meta_free_bytes(struct sfs_disk *d);              /* room left for the metadata area, growth included */
+/* Room left for the metadata area. Image: growth by claims included, as far as map and disk allow it; whether the owner grants them is not known here. */
+uint64_t sfs_disk_meta_free_bytes(struct sfs_disk *d);
 
 #endif

@@ -266,13 +266,12 @@ static int check_path(struct sfs_image *im, char *why, size_t why_bytes)
 /* Has somebody made something else of it? */
 static int check_label(struct sfs_image *im, char *why, size_t why_bytes)
 {
-    struct sfs_label_disk *head = aligned_alloc(4096, 4096);
-    int rc = 0;
-    if (head && sfs_pread_full(im->fd, head, 512, 0) == 0 &&
-        (memcmp(head->magic, SFS_LABEL_MAGIC, sizeof head->magic) != 0 || memcmp(head->disk_uuid, im->disk_uuid.b, 16) != 0))
-        rc = gone(why, why_bytes, "its label was overwritten");
-    free(head);
-    return rc;
+    uint8_t head[512];
+    if (sfs_pread_full(im->fd, head, sizeof head, 0) != 0)
+        return 0; /* a bad sector has a copy elsewhere */
+    if (memcmp(head, SFS_LABEL_MAGIC, 8) != 0 || memcmp(head + offsetof(struct sfs_label_disk, disk_uuid), im->disk_uuid.b, 16) != 0)
+        return gone(why, why_bytes, "its label was overwritten");
+    return 0;
 }
 
 static int image_check(struct sfs_backend *b, char *why, size_t why_bytes)

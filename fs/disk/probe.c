@@ -16,6 +16,8 @@
 #include "fs/disk/backend.h"
 #include "fs/disk/label_format.h"
 
+#define SIGNATURE_MIN_BYTES 4096u /* nothing that small is anything, and libblkid takes it for an error */
+
 /* --- devices --------------------------------------------------------------------------------------------------------------------- */
 
 /* First line of a file in /sys as a number, -1 when there is none. */
@@ -93,11 +95,14 @@ int sfs_image_size(int fd, uint64_t *out)
 int sfs_probe_signature(int fd, char *out, size_t out_bytes)
 {
     const char *text = NULL;
+    uint64_t size_bytes;
     out[0] = 0;
+    int rc = sfs_image_size(fd, &size_bytes);
+    if (rc != 0 || size_bytes < SIGNATURE_MIN_BYTES)
+        return rc;
     blkid_probe pr = blkid_new_probe();
     if (!pr)
         return -ENOMEM;
-    int rc = 0;
     if (blkid_probe_set_device(pr, fd, 0, 0) != 0) {
         rc = -EIO;
         goto out;

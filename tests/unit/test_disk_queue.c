@@ -113,6 +113,7 @@ Test(disk_queue, stuck_workers_are_left_behind)
     sfs_env_sleep_ns(env, 20 * MS);
     sfs_queue_reap();
     free(label);
+    sfs_env_free(env);
     sfs_buf_trim_pool();
 }
 
