@@ -355,6 +355,7 @@ static void become_daemon(struct daemon *d, const char *which, const struct sfs_
     for (int fd = 0; null >= 0 && fd < 3; fd++)
         dup2(null, fd);
     umask(022);
+    prctl(PR_SET_NAME, "spacesfsd"); /* not the name of the helper that it was */
     if (chdir("/") < 0)
         _exit(1);
     set_log(false);
