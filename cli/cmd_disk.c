@@ -79,19 +79,33 @@ int sfs_cmd_disk_add(struct sfs_cli *c)
     return code;
 }
 
+static const char *const disk_keys[] = {"name"};
+
+static bool is_disk_key(const char *key)
+{
+    for (unsigned i = 0; i < sizeof(disk_keys) / sizeof(disk_keys[0]); i++) {
+        if (!strcmp(disk_keys[i], key))
+            return true;
+    }
+    return false;
+}
+
 int sfs_cmd_disk_set(struct sfs_cli *c)
 {
     const char *disk = c->args[1];
     json_t *all = json_object();
+    char key[32];
     int code = SFS_EXIT_OK;
-    for (unsigned i = 2; i < c->nargs; i++) {
-        size_t len = strcspn(c->args[i], "=");
-        if (!c->args[i][len] || !((len == 5 && !strncmp(c->args[i], "usage", 5)) || (len == 4 && !strncmp(c->args[i], "name", 4))))
-            code = sfs_cli_usage(c, "`%s` is neither usage=... nor name=... .", c->args[i]);
+    for (unsigned i = 2; i < c->nargs && code == SFS_EXIT_OK; i++) {
+        snprintf(key, sizeof(key), "%.*s", (int)strcspn(c->args[i], "="), c->args[i]);
+        if (!strchr(c->args[i], '='))
+            code = sfs_cli_usage(c, "`%s` is not of the form KEY=VALUE.", c->args[i]);
+        else if (!is_disk_key(key))
+            code = sfs_cli_usage(c, "A disk has no setting `%s`. There is: name.", key);
     }
     for (unsigned i = 2; i < c->nargs && code == SFS_EXIT_OK; i++) {
         const char *value = strchr(c->args[i], '=') + 1;
-        const char *key = c->args[i][0] == 'u' ? "usage" : "name";
+        snprintf(key, sizeof(key), "%.*s", (int)(value - 1 - c->args[i]), c->args[i]);
         json_t *result = sfs_request(c, c->args[0], json_pack("{s:s,s:s,s:s,s:s}", "cmd", "disk-set", "disk", disk, "key", key, "value", value), 0);
         if (!result) {
             code = SFS_EXIT_FAILED;

@@ -57,8 +57,11 @@ static void print_capacity(const struct sfs_cli *c, const json_t *status)
            sfs_ui_size(c, used, used_text), sfs_ui_size(c, total, total_text), sfs_ui_size(c, sfs_json_u64(status, "free_bytes"), free_text));
     if (promised > total)
         printf("\n  promised  %s to the spaces: more than there is", sfs_ui_size(c, promised, promised_text));
-    printf("\n  catalog   %llu of %llu replicas, epoch %llu\n", (unsigned long long)sfs_json_u64(status, "replicas"),
-           (unsigned long long)sfs_json_u64(status, "replicas_wanted"), (unsigned long long)sfs_json_u64(status, "epoch"));
+    unsigned long long replicas = sfs_json_u64(status, "replicas"), wanted = sfs_json_u64(status, "replicas_wanted");
+    printf("\n  catalog   %llu replica%s", replicas, replicas == 1 ? "" : "s");
+    if (replicas < wanted)
+        printf(" (%llu wanted)", wanted);
+    printf(", epoch %llu\n", (unsigned long long)sfs_json_u64(status, "epoch"));
     if (json_array_size(sfs_json_array(status, "spaces")) && json_array_size(sfs_json_array(status, "disks")) > 1)
         printf("  reserve   the loss of the fullest disk %s\n", sfs_json_true(status, "can_heal_largest") ? "could be healed now" : "could not be healed now: too little room on the others");
 }

@@ -81,7 +81,6 @@ const struct sfs_command sfs_commands[] = {
     {"disk add", "POOL DISK...", 2, -1, SFS_OPT_FORCE | SFS_OPT_YES | SFS_OPT_JSON, NULL, sfs_cmd_disk_add,
      "Add disks to a pool", disk_syntax},
     {"disk set", "POOL DISK KEY=VALUE...", 3, -1, SFS_OPT_JSON, NULL, sfs_cmd_disk_set, "Change settings of a disk",
-     "usage=auto|journal|hot-spare|retired: what the disk is for; nothing new is put on a hot spare or a retired disk.\n"
      "name=NAME: what the disk is called."},
     {"space create", "POOL/SPACE", 1, 1, SFS_OPT_JSON, space_create_options, sfs_cmd_space_create, "Make a space in a pool",
      "--resiliency must be given."},

@@ -1,5 +1,6 @@
 #include "cli/request.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,33 +58,43 @@ int sfs_request_done(struct sfs_cli *c, json_t *result, const char *fmt, ...)
     return SFS_EXIT_OK;
 }
 
-int sfs_target_resolve(struct sfs_cli *c, const char *which, struct sfs_target *out, struct sfs_error *err)
+/* A disk's label tells the pool. */
+static int read_label(struct sfs_cli *c, struct sfs_target *t, struct sfs_error *err)
 {
-    memset(out, 0, sizeof(*out));
-    out->which = which;
-    if (!strchr(which, '/')) {
-        int rc = sfs_name_check(which, "pool", err);
-        if (rc == 0)
-            snprintf(out->pool, sizeof(out->pool), "%s", which);
-        return rc;
-    }
     struct sfs_disk_probe *probe = malloc(sizeof(*probe));
     if (!probe)
         return sfs_error_set(err, -ENOMEM, "out of memory");
-    int rc = sfs_disk_probe(c->env, which, NULL, probe, err);
+    int rc = sfs_disk_probe(c->env, t->which, NULL, probe, err);
     if (rc == 0 && !probe->has_label) {
         if (probe->label_rc == -EUCLEAN)
             rc = sfs_error_set(err, -EUCLEAN, "%s: its label is damaged, so that it doesn't say which pool it belongs to. Name the pool, or another of its disks.",
-                               which);
+                               t->which);
         else
-            rc = sfs_error_set(err, -ENOENT, "%s: it is not a disk of a pool (no label was found). Name the pool, or one of its disks.", which);
+            rc = sfs_error_set(err, -ENOENT, "%s: it is not a disk of a pool (no label was found). Name the pool, or one of its disks.", t->which);
     }
     if (rc == 0) {
-        snprintf(out->pool, sizeof(out->pool), "%s", probe->label.pool_name);
-        out->uuid = probe->label.pool_uuid;
+        snprintf(t->pool, sizeof(t->pool), "%s", probe->label.pool_name);
+        t->uuid = probe->label.pool_uuid;
     }
     free(probe);
     return rc;
+}
+
+int sfs_target_resolve(struct sfs_cli *c, const char *which, struct sfs_target *out, struct sfs_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    if (!strchr(which, '/')) {
+        int rc = sfs_name_check(which, "pool", err);
+        snprintf(out->pool, sizeof(out->pool), "%s", rc ? "" : which);
+        snprintf(out->which, sizeof(out->which), "%s", out->pool);
+        return rc;
+    }
+    char *real = realpath(which, NULL);
+    int rc = real ? 0 : sfs_error_set(err, -errno, "%s: %s.", which, strerror(errno));
+    if (rc == 0 && snprintf(out->which, sizeof(out->which), "%s", real) >= (int)sizeof(out->which))
+        rc = sfs_error_set(err, -ENAMETOOLONG, "%s: the path is too long.", which);
+    free(real);
+    return rc ? rc : read_label(c, out, err);
 }
 
 int sfs_target_split(const char *text, char *which, size_t cap, char space[SFS_NAME_MAX + 1], struct sfs_error *err)

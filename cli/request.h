@@ -13,7 +13,7 @@ enum {
 
 struct sfs_target {
     char pool[SFS_NAME_MAX + 1]; /* the pool's name */
-    const char *which;           /* as typed: that name, or the path of a disk */
+    char which[SFS_PATH_BYTES];  /* that name, or the absolute path of a disk */
     struct sfs_uuid uuid;        /* of the label, when given by path; else null */
 };
 /* Finds out which pool is meant. By path: from the disk's label. */

@@ -124,7 +124,7 @@ void sfs_show_jobs(const struct sfs_cli *c, const json_t *status, unsigned ended
     json_array_foreach(sfs_json_array(status, "jobs"), i, job) {
         char text[32], rate[24], subject[160];
         const char *state = sfs_json_text(job, "state");
-        bool running = !strcmp(state, "running") || !strcmp(state, "paused");
+        bool running = !strcmp(state, "running") || !strcmp(state, "paused") || !strcmp(state, "waiting");
         uint64_t done = sfs_json_u64(job, "done"), total = sfs_json_u64(job, "total");
         uint64_t speed = sfs_json_u64(job, "rate_bytes_s"), eta = sfs_json_u64(job, "eta_s");
         if (!running && ended++ >= ended_max)
