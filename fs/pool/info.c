@@ -210,9 +210,9 @@ static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
     if (lost) {
         o->health = SFS_AT_RISK;
         snprintf(v, cap, "Data cannot be read: %llu slab groups lack a copy of some of their data; missing: %s. Connect those disks again; what is on the others is safe and readable.", (unsigned long long)lost, names[0] ? names : "no disk");
-    } else if (o->readonly) {
+    } else if (o->readonly && !p->readonly) {
         o->health = SFS_AT_RISK;
-        snprintf(v, cap, "The pool is read-only: %s.", sfs_data_readonly_why(p->data)[0] ? sfs_data_readonly_why(p->data) : "it was opened so");
+        snprintf(v, cap, "The pool is read-only: %s.", sfs_data_readonly_why(p->data));
     } else if (degraded) {
         o->health = SFS_DEGRADED;
         if (healing)
