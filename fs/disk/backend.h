@@ -1,6 +1,7 @@
-/* Inside fs/disk only: what a backend (dir, image, sim) implements. disk.c has checked state, range and names before it calls; all
- * calls but those marked (direct) run on the disk's worker threads, several at once. Each returns 0 (or a count) or a negative errno and
- * knows nothing of states, counters and time-outs. -ENODEV: the disk is not there any more. */
+/* Inside fs/disk only: what a backend (dir, image, sim) implements. disk.c has checked state, range and names
+ * before it calls; all calls but those marked (direct) run on the disk's worker threads, several at once.
+ * Each returns 0 (or a count) or a negative errno and knows nothing of states, counters and time-outs.
+ * -ENODEV: the disk is not there any more. */
 #ifndef SFS_DISK_BACKEND_H
 #define SFS_DISK_BACKEND_H
 
@@ -22,11 +23,13 @@ struct sfs_meta_entry {
 int sfs_slot_list_add(struct sfs_slot_list *l, uint32_t slot); /* 0 or -ENOMEM */
 
 struct sfs_backend_ops {
-    /* (direct) Gives up the lock, at close: the disk may be opened again although a stuck worker still has it. Never blocks. */
+    /* (direct) Gives up the lock, at close: the disk may be opened again although a stuck worker still has
+     * it. Never blocks. */
     void (*release)(struct sfs_backend *b);
     /* Last call, by whoever is last: the owner or a stuck worker that came back. */
     void (*destroy)(struct sfs_backend *b);
-    /* (direct) May be NULL. Makes requests that would never end come back with an error: sim only, the kernel has no such thing. */
+    /* (direct) May be NULL. Makes requests that would never end come back with an error: sim only, the kernel
+     * has no such thing. */
     void (*cancel)(struct sfs_backend *b);
 
     /* Is it still what and where it was? 0, or -ENODEV with the reason in why. */
@@ -35,7 +38,7 @@ struct sfs_backend_ops {
     /* Before a close of a disk that is in good order. May be NULL. */
     int (*settle)(struct sfs_backend *b);
 
-    /* (direct) May be NULL. Reads what is in memory without blocking: bytes read, from 0 up, never an error. */
+    /* (direct) May be NULL. Reads what is in memory without blocking: bytes read, never an error. */
     size_t (*read_nowait)(struct sfs_backend *b, uint32_t slot, uint64_t off, uint8_t *buf, size_t len);
     int (*read)(struct sfs_backend *b, uint32_t slot, uint64_t off, uint8_t *buf, size_t len);
     int (*write)(struct sfs_backend *b, uint32_t slot, uint64_t off, const uint8_t *buf, size_t len);
@@ -49,7 +52,9 @@ struct sfs_backend_ops {
     int64_t (*meta_size)(struct sfs_backend *b, const char *name); /* (direct) */
     /* (direct) Fills names and sizes; -ENOMEM or 0. Free(*out). */
     int (*meta_list)(struct sfs_backend *b, struct sfs_meta_entry **out, size_t *n);
-    size_t (*meta_read_nowait)(struct sfs_backend *b, const char *name, uint64_t off, uint8_t *buf, size_t len); /* as read_nowait */
+    /* (direct) As read_nowait. */
+    size_t (*meta_read_nowait)(struct sfs_backend *b, const char *name, uint64_t off, uint8_t *buf,
+                               size_t len);
     int64_t (*meta_read)(struct sfs_backend *b, const char *name, uint64_t off, uint8_t *buf, size_t len);
     int (*meta_write)(struct sfs_backend *b, const char *name, uint64_t off, const uint8_t *buf, size_t len);
     int (*meta_truncate)(struct sfs_backend *b, const char *name, uint64_t size);
@@ -71,27 +76,31 @@ struct sfs_backend {
     int64_t (*claim)(void *ctx); /* a slot for the metadata area, or -ENOSPC; call with no lock held */
     void *claim_ctx;
 };
-int sfs_backend_init(struct sfs_backend *b, const struct sfs_backend_ops *ops, struct sfs_env *env, const char *path, bool readonly);
+int sfs_backend_init(struct sfs_backend *b, const struct sfs_backend_ops *ops, struct sfs_env *env,
+                     const char *path, bool readonly);
 void sfs_backend_set_label(struct sfs_backend *b, const struct sfs_label *l);
 void sfs_backend_fini(struct sfs_backend *b);
 
-/* Opening and formatting, one set a kind. *label gets what was read; open mends a damaged copy unless readonly. */
-int sfs_dir_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label, struct sfs_backend **out,
-                 struct sfs_error *err);
-int sfs_dir_format(struct sfs_env *env, const char *path, uint64_t want_bytes, bool force, struct sfs_label *label,
-                   struct sfs_error *err);
+/* Opening and formatting, one set a kind. *label gets what was read; open mends a damaged copy unless
+ * readonly. */
+int sfs_dir_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label,
+                 struct sfs_backend **out, struct sfs_error *err);
+int sfs_dir_format(struct sfs_env *env, const char *path, uint64_t want_bytes, bool force,
+                   struct sfs_label *label, struct sfs_error *err);
 int sfs_dir_wipe(const char *path, const struct sfs_uuid *pool, struct sfs_error *err);
-int sfs_image_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label, struct sfs_backend **out,
-                   struct sfs_error *err);
-int sfs_image_format(struct sfs_env *env, const char *path, uint64_t want_bytes, bool force, struct sfs_label *label,
-                     struct sfs_error *err);
+int sfs_image_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label,
+                   struct sfs_backend **out, struct sfs_error *err);
+int sfs_image_format(struct sfs_env *env, const char *path, uint64_t want_bytes, bool force,
+                     struct sfs_label *label, struct sfs_error *err);
 int sfs_image_wipe(struct sfs_env *env, const char *path, const struct sfs_uuid *pool, struct sfs_error *err);
-int sfs_sim_open(struct sfs_sim_world *w, const char *path, bool readonly, struct sfs_label *label, struct sfs_backend **out,
+int sfs_sim_open(struct sfs_sim_world *w, const char *path, bool readonly, struct sfs_label *label,
+                 struct sfs_backend **out, struct sfs_error *err);
+int sfs_sim_format(struct sfs_sim_world *w, const char *path, uint64_t want_bytes, bool force,
+                   struct sfs_label *label, struct sfs_error *err);
+int sfs_sim_wipe(struct sfs_sim_world *w, const char *path, const struct sfs_uuid *pool,
                  struct sfs_error *err);
-int sfs_sim_format(struct sfs_sim_world *w, const char *path, uint64_t want_bytes, bool force, struct sfs_label *label,
-                   struct sfs_error *err);
-int sfs_sim_wipe(struct sfs_sim_world *w, const char *path, const struct sfs_uuid *pool, struct sfs_error *err);
-int sfs_sim_probe(struct sfs_sim_world *w, const char *path, struct sfs_disk_probe *out, struct sfs_error *err);
+int sfs_sim_probe(struct sfs_sim_world *w, const char *path, struct sfs_disk_probe *out,
+                  struct sfs_error *err);
 bool sfs_sim_is_path(const char *path);
 
 /* Read without a lock, changing nothing; damage of one copy doesn't show. */
@@ -100,10 +109,10 @@ int sfs_image_read_label(int fd, struct sfs_label *out, struct sfs_error *err);
 int sfs_dir_usable_bytes(int fd, uint64_t *out); /* free on the host, less a reserve */
 
 /* Plain file I/O that is whole or an error. */
-int sfs_pread_full(int fd, void *buf, size_t len, uint64_t off);         /* short: -EIO */
-int64_t sfs_pread_upto(int fd, void *buf, size_t len, uint64_t off);     /* short at the end of the file */
+int sfs_pread_full(int fd, void *buf, size_t len, uint64_t off);     /* short: -EIO */
+int64_t sfs_pread_upto(int fd, void *buf, size_t len, uint64_t off); /* short at the end of the file */
 int sfs_pwrite_full(int fd, const void *buf, size_t len, uint64_t off);
-size_t sfs_pread_nowait(int fd, void *buf, size_t len, uint64_t off);    /* bytes had without blocking */
+size_t sfs_pread_nowait(int fd, void *buf, size_t len, uint64_t off); /* bytes had without blocking */
 
 /* probe.c */
 enum sfs_media sfs_media_of_device(dev_t dev);

@@ -1,5 +1,6 @@
-/* A directory as a disk: .spacesfs in it, the lock, the label and its copy. The rest of the directory is the user's and is never touched.
- * A directory without a label is not a disk: its host filesystem may just not be mounted. It is never written to, except to format it. */
+/* A directory as a disk: .spacesfs in it, the lock, the label and its copy. The rest of the directory is the
+ * user's and is never touched. A directory without a label is not a disk: its host filesystem may just not be
+ * mounted. It is never written to, except to format it. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ int sfs_dir_usable_bytes(int fd, uint64_t *out)
     return 0;
 }
 
-/* --- label ------------------------------------------------------------------------------------------------------------------------- */
+/* --- label ------------------------------------------------------------------------------------ */
 
 static int label_file_read(int top_fd, const char *name, struct sfs_label *out, struct sfs_error *err)
 {
@@ -78,7 +79,7 @@ static int label_file_read(int top_fd, const char *name, struct sfs_label *out, 
 /* *stale: one of the two needs to be written again. */
 static int labels_read(int top_fd, struct sfs_label *out, bool *stale, struct sfs_error *err)
 {
-    struct sfs_error copy_err = { 0 };
+    struct sfs_error copy_err = {0};
     struct sfs_label *copy = malloc(sizeof *copy);
     if (!copy)
         return -ENOMEM;
@@ -148,7 +149,7 @@ static int dir_label_write(struct sfs_backend *b, const uint8_t *bytes)
     return rc;
 }
 
-/* --- lock -------------------------------------------------------------------------------------------------------------------------- */
+/* --- lock ------------------------------------------------------------------------------------- */
 
 int sfs_dir_lock(int top_fd, const char *path, bool make, int *out, struct sfs_error *err)
 {
@@ -166,7 +167,7 @@ int sfs_dir_lock(int top_fd, const char *path, bool make, int *out, struct sfs_e
     return 0;
 }
 
-/* --- open ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- open ------------------------------------------------------------------------------------- */
 
 static int dir_check(struct sfs_backend *b, char *why, size_t why_bytes)
 {
@@ -260,7 +261,8 @@ static int open_part(struct sfs_dir *d, const char *name, int *out, struct sfs_e
             fd = open_dir_at(d->top_fd, name);
     }
     if (fd < 0)
-        return sfs_error_set(err, fd, "%s/" OUR_DIR "/%s cannot be opened: %s.", d->b.path, name, strerror(-fd));
+        return sfs_error_set(err, fd, "%s/" OUR_DIR "/%s cannot be opened: %s.", d->b.path, name,
+                             strerror(-fd));
     *out = fd;
     return 0;
 }
@@ -273,8 +275,10 @@ static int open_top(const char *path, int *out, struct sfs_error *err)
     int top_fd = open_dir_at(fd, OUR_DIR);
     close(fd);
     if (top_fd == -ENOENT)
-        return sfs_error_set(err, -ENOENT, "%s is not a disk of a pool: it has no " OUR_DIR " directory. "
-                             "If its filesystem is not mounted, mount it first.", path);
+        return sfs_error_set(err, -ENOENT,
+                             "%s is not a disk of a pool: it has no " OUR_DIR " directory. "
+                             "If its filesystem is not mounted, mount it first.",
+                             path);
     if (top_fd < 0)
         return sfs_error_set(err, top_fd, "%s/" OUR_DIR " cannot be opened: %s.", path, strerror(-top_fd));
     *out = top_fd;
@@ -283,7 +287,7 @@ static int open_top(const char *path, int *out, struct sfs_error *err)
 
 static int open_label(struct sfs_dir *d, const char *path, struct sfs_label *label, struct sfs_error *err)
 {
-    struct sfs_error why = { 0 };
+    struct sfs_error why = {0};
     struct stat st;
     bool stale;
     int rc = labels_read(d->top_fd, label, &stale, &why);
@@ -302,8 +306,8 @@ static int open_label(struct sfs_dir *d, const char *path, struct sfs_label *lab
     return 0;
 }
 
-int sfs_dir_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label, struct sfs_backend **out,
-                 struct sfs_error *err)
+int sfs_dir_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label,
+                 struct sfs_backend **out, struct sfs_error *err)
 {
     struct sfs_dir *d = calloc(1, sizeof *d);
     if (!d)

@@ -1,5 +1,6 @@
 /* Inside the dir backend only: what dir.c (directory, label, lock), dir_slabs.c and dir_meta.c share.
- * The tree is not trusted: everything below .spacesfs is reached by openat with O_NOFOLLOW from a descriptor, and must be a regular file. */
+ * The tree is not trusted: everything below .spacesfs is reached by openat with O_NOFOLLOW from a descriptor,
+ * and must be a regular file. */
 #ifndef SFS_DISK_DIR_H
 #define SFS_DISK_DIR_H
 
@@ -19,14 +20,15 @@ struct sfs_dir {
     int top_fd, lock_fd, slabs_fd, catalog_fd; /* top: .spacesfs */
     uint64_t dev, ino;                         /* of .spacesfs */
 
-    /* dir_slabs.c. sync_m is held across the syncs, so that an error that the kernel reports to one caller alone is seen by all. */
-    struct sfs_mutex sync_m;      /* SFS_RANK_DISKMETA */
-    struct sfs_mutex slabs_m;     /* SFS_RANK_LEAF: all below */
-    struct sfs_dir_slab *slabs;   /* open slab files by slot */
-    struct sfs_dir_slab_lru lru;  /* the same; least recently used first */
+    /* dir_slabs.c. sync_m is held across the syncs, so that an error that the kernel reports to one caller
+     * alone is seen by all. */
+    struct sfs_mutex sync_m;     /* SFS_RANK_DISKMETA */
+    struct sfs_mutex slabs_m;    /* SFS_RANK_LEAF: all below */
+    struct sfs_dir_slab *slabs;  /* open slab files by slot */
+    struct sfs_dir_slab_lru lru; /* the same; least recently used first */
     unsigned nslabs;
     bool slab_names_dirty;
-    int sync_rc;                  /* first sync error, final */
+    int sync_rc; /* first sync error, final */
 
     /* dir_meta.c. One of the two is held across I/O, never both. */
     struct sfs_mutex names_m;     /* SFS_RANK_DISKMETA: creating, deleting */
@@ -59,7 +61,8 @@ int sfs_dir_meta_scan(struct sfs_dir *d); /* reads the catalog directory */
 void sfs_dir_meta_fini(struct sfs_dir *d);
 int64_t sfs_dir_meta_size(struct sfs_backend *b, const char *name);
 int sfs_dir_meta_list(struct sfs_backend *b, struct sfs_meta_entry **out, size_t *n);
-size_t sfs_dir_meta_read_nowait(struct sfs_backend *b, const char *name, uint64_t off, uint8_t *buf, size_t len);
+size_t sfs_dir_meta_read_nowait(struct sfs_backend *b, const char *name, uint64_t off, uint8_t *buf,
+                                size_t len);
 int64_t sfs_dir_meta_read(struct sfs_backend *b, const char *name, uint64_t off, uint8_t *buf, size_t len);
 int sfs_dir_meta_write(struct sfs_backend *b, const char *name, uint64_t off, const uint8_t *buf, size_t len);
 int sfs_dir_meta_truncate(struct sfs_backend *b, const char *name, uint64_t size);

@@ -1,4 +1,5 @@
-/* Making a directory a disk, and taking what is ours off it again. Only files of names that are ours are ever deleted. */
+/* Making a directory a disk, and taking what is ours off it again. Only files of names that are ours are ever
+ * deleted. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ static int part_erase(int top_fd, const char *part, bool (*ours)(const char *))
 /* The label first: a directory half erased isn't a disk any more. The lock stays. */
 static int erase(int top_fd)
 {
-    static const char *const labels[] = { "label", "label.copy", "label.new" };
+    static const char *const labels[] = {"label", "label.copy", "label.new"};
     int rc = 0;
     for (size_t i = 0; i < sizeof labels / sizeof labels[0] && rc == 0; i++) {
         if (unlinkat(top_fd, labels[i], 0) != 0 && errno != ENOENT)
@@ -62,7 +63,7 @@ static int erase(int top_fd)
 
 static int refuse_label(int fd, const char *path, struct sfs_error *err)
 {
-    struct sfs_error why = { 0 };
+    struct sfs_error why = {0};
     char uuid[SFS_UUID_STRLEN];
     struct sfs_label *l = malloc(sizeof *l);
     if (!l)
@@ -72,17 +73,22 @@ static int refuse_label(int fd, const char *path, struct sfs_error *err)
         rc = 0;
     } else if (rc == 0) {
         sfs_uuid_format(&l->pool_uuid, uuid);
-        rc = sfs_error_set(err, -EEXIST, "%s is disk \"%s\" of pool \"%s\" (%s) already. Use --force to take it from that pool; "
-                           "what the pool holds on it is lost.", path, l->disk_name, l->pool_name, uuid);
+        rc = sfs_error_set(
+            err, -EEXIST,
+            "%s is disk \"%s\" of pool \"%s\" (%s) already. Use --force to take it from that pool; "
+            "what the pool holds on it is lost.",
+            path, l->disk_name, l->pool_name, uuid);
     } else {
-        rc = sfs_error_set(err, rc == -EUCLEAN ? -EEXIST : rc, "%s bears a label that cannot be used. %s Use --force to format it anyway.",
-                           path, why.text[0] ? why.text : strerror(-rc));
+        rc = sfs_error_set(err, rc == -EUCLEAN ? -EEXIST : rc,
+                           "%s bears a label that cannot be used. %s Use --force to format it anyway.", path,
+                           why.text[0] ? why.text : strerror(-rc));
     }
     free(l);
     return rc;
 }
 
-static int fill_capacity(int fd, const char *path, uint64_t want_bytes, struct sfs_label *label, struct sfs_error *err)
+static int fill_capacity(int fd, const char *path, uint64_t want_bytes, struct sfs_label *label,
+                         struct sfs_error *err)
 {
     char want[16], have[16], slab[16];
     struct statvfs v;
@@ -99,14 +105,14 @@ static int fill_capacity(int fd, const char *path, uint64_t want_bytes, struct s
     if (label->capacity_slabs > 1ull << 31)
         label->capacity_slabs = 1ull << 31;
     if (label->capacity_slabs == 0)
-        return sfs_error_set(err, -ENOSPC, "%s has %s to give, less than one slab of %s.", path, sfs_size_format(bytes, have),
-                             sfs_size_format(label->slab_bytes, slab));
+        return sfs_error_set(err, -ENOSPC, "%s has %s to give, less than one slab of %s.", path,
+                             sfs_size_format(bytes, have), sfs_size_format(label->slab_bytes, slab));
     return 0;
 }
 
 static int make_parts(int top_fd)
 {
-    static const char *const parts[] = { "slabs", "catalog" };
+    static const char *const parts[] = {"slabs", "catalog"};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (mkdirat(top_fd, parts[i], 0700) != 0 && errno != EEXIST)
             return -errno;
@@ -115,11 +121,13 @@ static int make_parts(int top_fd)
 }
 
 /* With fd the user's directory and top_fd .spacesfs, locked. */
-static int format_locked(int fd, int top_fd, const char *path, uint64_t want_bytes, struct sfs_label *label, struct sfs_error *err)
+static int format_locked(int fd, int top_fd, const char *path, uint64_t want_bytes, struct sfs_label *label,
+                         struct sfs_error *err)
 {
     int rc = erase(top_fd);
     if (rc != 0)
-        return sfs_error_set(err, rc, "What an earlier pool left in %s/.spacesfs cannot be deleted: %s.", path, strerror(-rc));
+        return sfs_error_set(err, rc, "What an earlier pool left in %s/.spacesfs cannot be deleted: %s.",
+                             path, strerror(-rc));
     rc = fill_capacity(fd, path, want_bytes, label, err);
     if (rc != 0)
         return rc;
@@ -131,8 +139,8 @@ static int format_locked(int fd, int top_fd, const char *path, uint64_t want_byt
     return rc == 0 ? 0 : sfs_error_set(err, rc, "%s cannot be formatted: %s.", path, strerror(-rc));
 }
 
-int sfs_dir_format(struct sfs_env *env, const char *path, uint64_t want_bytes, bool force, struct sfs_label *label,
-                   struct sfs_error *err)
+int sfs_dir_format(struct sfs_env *env, const char *path, uint64_t want_bytes, bool force,
+                   struct sfs_label *label, struct sfs_error *err)
 {
     int top_fd = -1, lock_fd = -1, rc = 0;
     bool made = false;
@@ -173,7 +181,7 @@ out:
 
 int sfs_dir_wipe(const char *path, const struct sfs_uuid *pool, struct sfs_error *err)
 {
-    struct sfs_error why = { 0 };
+    struct sfs_error why = {0};
     int top_fd = -1, lock_fd = -1, rc;
     struct sfs_label *l = malloc(sizeof *l);
     if (!l)
@@ -185,7 +193,8 @@ int sfs_dir_wipe(const char *path, const struct sfs_uuid *pool, struct sfs_error
     }
     top_fd = openat(fd, ".spacesfs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (top_fd < 0) {
-        rc = sfs_error_set(err, -errno, "%s is not a disk of a pool: its .spacesfs cannot be opened: %s.", path, strerror(errno));
+        rc = sfs_error_set(err, -errno, "%s is not a disk of a pool: its .spacesfs cannot be opened: %s.",
+                           path, strerror(errno));
         goto out;
     }
     rc = sfs_dir_lock(top_fd, path, true, &lock_fd, err);
@@ -193,7 +202,8 @@ int sfs_dir_wipe(const char *path, const struct sfs_uuid *pool, struct sfs_error
         goto out;
     rc = sfs_dir_read_label(fd, l, &why);
     if (rc != 0) {
-        rc = sfs_error_set(err, rc, "%s bears no label that can be read: %s", path, why.text[0] ? why.text : strerror(-rc));
+        rc = sfs_error_set(err, rc, "%s bears no label that can be read: %s", path,
+                           why.text[0] ? why.text : strerror(-rc));
         goto out;
     }
     if (!sfs_uuid_equal(&l->pool_uuid, pool)) {

@@ -1,5 +1,6 @@
-/* Metadata files of a directory: catalog/NAME. Names and sizes are kept in memory from the start, descriptors from first use on.
- * An entry lives as long as it is in the list or pinned; deleting takes it off the list. */
+/* Metadata files of a directory: catalog/NAME. Names and sizes are kept in memory from the start, descriptors
+ * from first use on. An entry lives as long as it is in the list or pinned; deleting takes it off the list.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 struct sfs_dir_meta {
     LIST_ENTRY(sfs_dir_meta) link;
     char name[SFS_MAP_NAME];
-    int fd;         /* -1: not opened yet */
+    int fd; /* -1: not opened yet */
     uint64_t size;
     unsigned pins;
     bool dead;
@@ -35,7 +36,8 @@ static void meta_free(struct sfs_dir_meta *f)
 static struct sfs_dir_meta *meta_find(struct sfs_dir *d, const char *name)
 {
     struct sfs_dir_meta *f;
-    LIST_FOREACH (f, &d->metas, link) {
+    LIST_FOREACH(f, &d->metas, link)
+    {
         if (strcmp(f->name, name) == 0)
             return f;
     }
@@ -75,7 +77,8 @@ int sfs_dir_meta_scan(struct sfs_dir *d)
         return rc;
     }
     while (rc == 0 && (errno = 0, e = readdir(dir)) != NULL) {
-        if (!sfs_meta_name_ok(e->d_name) || fstatat(d->catalog_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+        if (!sfs_meta_name_ok(e->d_name) ||
+            fstatat(d->catalog_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
             continue;
         struct sfs_dir_meta *f = meta_new(e->d_name, (uint64_t)st.st_size);
         if (f)
@@ -101,7 +104,7 @@ void sfs_dir_meta_fini(struct sfs_dir *d)
     sfs_mutex_destroy(&d->names_m);
 }
 
-/* --- pins ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- pins ------------------------------------------------------------------------------------- */
 
 /* NULL: not there, or not open yet. */
 static struct sfs_dir_meta *meta_pin_open(struct sfs_dir *d, const char *name)
@@ -172,7 +175,7 @@ static int meta_pin(struct sfs_dir *d, const char *name, bool make, struct sfs_d
     return rc;
 }
 
-/* --- calls ------------------------------------------------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 int64_t sfs_dir_meta_size(struct sfs_backend *b, const char *name)
 {
@@ -190,13 +193,14 @@ int sfs_dir_meta_list(struct sfs_backend *b, struct sfs_meta_entry **out, size_t
     struct sfs_dir_meta *f;
     size_t count = 0;
     sfs_mutex_lock(&d->meta_m);
-    LIST_FOREACH (f, &d->metas, link)
-        count++;
+    LIST_FOREACH(f, &d->metas, link)
+    count++;
     *out = calloc(count + 1, sizeof **out);
     *n = 0;
     if (*out) {
-        LIST_FOREACH (f, &d->metas, link) {
-            snprintf((*out)[*n].name, sizeof (*out)[*n].name, "%s", f->name);
+        LIST_FOREACH(f, &d->metas, link)
+        {
+            snprintf((*out)[*n].name, sizeof(*out)[*n].name, "%s", f->name);
             (*out)[(*n)++].size = f->size;
         }
     }
@@ -204,7 +208,8 @@ int sfs_dir_meta_list(struct sfs_backend *b, struct sfs_meta_entry **out, size_t
     return *out ? 0 : -ENOMEM;
 }
 
-size_t sfs_dir_meta_read_nowait(struct sfs_backend *b, const char *name, uint64_t off, uint8_t *buf, size_t len)
+size_t sfs_dir_meta_read_nowait(struct sfs_backend *b, const char *name, uint64_t off, uint8_t *buf,
+                                size_t len)
 {
     struct sfs_dir *d = dir_of(b);
     struct sfs_dir_meta *f = meta_pin_open(d, name);

@@ -1,8 +1,9 @@
 /* Slab files of a directory: slabs/XXXXXXXX, preallocated. Open descriptors are kept, up to a limit.
  *
- * A slab is dirty while written != synced. `written` is counted up after each write, before the write is reported, so a sync that starts
- * later sees it. A dirty file's descriptor is not closed without a sync: closing it could lose the kernel's note of a failed
- * write-back. The first sync error is kept and is the result of every later sync. */
+ * A slab is dirty while written != synced. `written` is counted up after each write, before the write is
+ * reported, so a sync that starts later sees it. A dirty file's descriptor is not closed without a sync:
+ * closing it could lose the kernel's note of a failed write-back. The first sync error is kept and is the
+ * result of every later sync. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ struct sfs_dir_slab {
     uint32_t slot;
     int fd;
     unsigned pins;
-    bool dead;                 /* out of the table; closed with its last pin */
+    bool dead; /* out of the table; closed with its last pin */
     uint64_t written, synced;
     TAILQ_ENTRY(sfs_dir_slab) lru;
     UT_hash_handle hh;
@@ -45,7 +46,7 @@ bool sfs_dir_slab_name_ok(const char *name, uint32_t *slot)
     return true;
 }
 
-/* --- the table of open files ---------------------------------------------------------------------------------------------------- */
+/* --- the table of open files ------------------------------------------------------------------ */
 
 static void slab_close(struct sfs_dir_slab *s)
 {
@@ -184,7 +185,7 @@ void sfs_dir_slabs_fini(struct sfs_dir *d)
     sfs_mutex_destroy(&d->sync_m);
 }
 
-/* --- I/O --------------------------------------------------------------------------------------------------------------------------- */
+/* --- I/O -------------------------------------------------------------------------------------- */
 
 size_t sfs_dir_read_nowait(struct sfs_backend *b, uint32_t slot, uint64_t off, uint8_t *buf, size_t len)
 {
@@ -240,10 +241,11 @@ static int dirty_collect(struct sfs_dir *d, struct dirty **out, size_t *n, bool 
         goto out;
     }
     d->slab_names_dirty = false;
-    TAILQ_FOREACH (s, &d->lru, lru) {
+    TAILQ_FOREACH(s, &d->lru, lru)
+    {
         if (s->written != s->synced) {
             s->pins++;
-            (*out)[(*n)++] = (struct dirty){ s, s->written };
+            (*out)[(*n)++] = (struct dirty){s, s->written};
         }
     }
 out:
@@ -295,7 +297,7 @@ int sfs_dir_sync(struct sfs_backend *b, struct sfs_request *rq)
     return rc;
 }
 
-/* --- making and deleting ---------------------------------------------------------------------------------------------------------- */
+/* --- making and deleting ---------------------------------------------------------------------- */
 
 static int slab_preallocate(int fd, uint64_t bytes)
 {

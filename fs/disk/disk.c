@@ -1,5 +1,6 @@
-/* A disk's handle and state, and what its workers do. What a failed request means for the disk is decided here, in request_judge
- * alone. The calls on slabs and label are in disk_io.c, those on metadata in disk_meta.c. */
+/* A disk's handle and state, and what its workers do. What a failed request means for the disk is decided
+ * here, in request_judge alone. The calls on slabs and label are in disk_io.c, those on metadata in
+ * disk_meta.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #define DEFAULT_TIMEOUT_NS 30000000000ull
 #define DEFAULT_WORKERS 4
 
-/* --- state ---------------------------------------------------------------------------------------------------------------------- */
+/* --- state ------------------------------------------------------------------------------------ */
 
 enum sfs_disk_state sfs_disk_state(struct sfs_disk *d)
 {
@@ -48,7 +49,7 @@ void sfs_disk_on_state(struct sfs_disk *d, void (*fn)(struct sfs_disk *, void *)
     sfs_mutex_unlock(&d->m);
 }
 
-/* --- on the workers --------------------------------------------------------------------------------------------------------------- */
+/* --- on the workers --------------------------------------------------------------------------- */
 
 static int64_t request_call(struct sfs_request *rq)
 {
@@ -127,7 +128,8 @@ static bool is_no_space(int64_t rc)
 static void request_count(struct sfs_request *rq, enum io_class class, bool failed)
 {
     struct sfs_disk_counters *c = &rq->disk->counters;
-    bool data = rq->op == SFS_RQ_READ || rq->op == SFS_RQ_META_READ || rq->op == SFS_RQ_WRITE || rq->op == SFS_RQ_META_WRITE;
+    bool data = rq->op == SFS_RQ_READ || rq->op == SFS_RQ_META_READ || rq->op == SFS_RQ_WRITE ||
+                rq->op == SFS_RQ_META_WRITE;
     sfs_mutex_lock(&rq->disk->m);
     switch (class) {
     case CLASS_READ:
@@ -177,7 +179,8 @@ static int64_t request_judge(struct sfs_request *rq, int64_t rc)
     }
     if (is_no_space(rc) && class == CLASS_WRITE)
         return -ENOSPC;
-    /* Says something about the request or this process, nothing about the disk. A sync that failed is final whatever the reason. */
+    /* Says something about the request or this process, nothing about the disk. A sync that failed is final
+     * whatever the reason. */
     if (class != CLASS_SYNC && (rc == -ENOMEM || rc == -EBUSY || rc == -EMFILE || rc == -ENFILE))
         return rc;
     if (rc == -ENOENT && (rq->op == SFS_RQ_META_READ || rq->op == SFS_RQ_META_TRUNCATE))
@@ -193,13 +196,14 @@ int64_t sfs_disk_execute(struct sfs_request *rq)
     if (sfs_disk_state(rq->disk) != SFS_DISK_ONLINE)
         return -ENODEV;
     int64_t rc = request_judge(rq, request_call(rq));
-    /* Another request may have fenced the disk meanwhile: what was written then can't be relied on, what was read can. */
+    /* Another request may have fenced the disk meanwhile: what was written then can't be relied on, what was
+     * read can. */
     if (rc >= 0 && op_class(rq->op) != CLASS_READ && sfs_disk_state(rq->disk) != SFS_DISK_ONLINE)
         return -ENODEV;
     return rc;
 }
 
-/* --- the handle -------------------------------------------------------------------------------------------------------------------------- */
+/* --- the handle ------------------------------------------------------------------------------- */
 
 static int64_t disk_claim(void *ctx)
 {
@@ -222,8 +226,8 @@ void sfs_disk_unref(struct sfs_disk *d)
     free(d);
 }
 
-int sfs_disk_new(struct sfs_env *env, struct sfs_backend *b, const struct sfs_label *label, const struct sfs_disk_opts *opts,
-                 struct sfs_disk **out)
+int sfs_disk_new(struct sfs_env *env, struct sfs_backend *b, const struct sfs_label *label,
+                 const struct sfs_disk_opts *opts, struct sfs_disk **out)
 {
     struct sfs_disk *d = calloc(1, sizeof *d);
     struct sfs_label *copy = malloc(sizeof *copy);
@@ -262,7 +266,8 @@ void sfs_disk_close(struct sfs_disk *d)
     if (!d)
         return;
     if (!d->backend->readonly && d->backend->ops->settle)
-        (void)sfs_request_run_simple(d, SFS_RQ_SETTLE, 0); /* only makes sizes exact; nobody is left to tell */
+        (void)sfs_request_run_simple(d, SFS_RQ_SETTLE,
+                                     0); /* only makes sizes exact; nobody is left to tell */
     sfs_disk_on_state(d, NULL, NULL);
     sfs_disk_on_claim(d, NULL, NULL);
     sfs_queue_stop(d);

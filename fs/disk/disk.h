@@ -49,8 +49,8 @@ struct sfs_disk_opts {
     uint64_t timeout_ns;           /* 0 = 30 s: longest time a request may take before the disk counts as stalled */
     unsigned workers;              /* threads for data I/O; 0 = 4 */
 };
-/* Opens by path (an absolute one: sfs_disk_check looks there again), takes the lock (one process: flock; -EBUSY with words when another has it) and reads the label. A damaged front label is read from
- * its copy and mended (not if readonly). */
+/* Opens by path (an absolute one: sfs_disk_check looks there again), takes the lock (one process: flock; -EBUSY with words when
+ * another has it) and reads the label. A damaged front label is read from its copy and mended (not if readonly). */
 int sfs_disk_open(struct sfs_env *env, const char *path, const struct sfs_disk_opts *opts, struct sfs_disk **out, struct sfs_error *err);
 void sfs_disk_close(struct sfs_disk *d); /* NULL is fine. Waits for workers, except those stuck in the kernel, which are left behind */
 
@@ -74,7 +74,7 @@ void sfs_disk_counters(struct sfs_disk *d, struct sfs_disk_counters *out);
 void sfs_disk_label(struct sfs_disk *d, struct sfs_label *out);
 int sfs_disk_write_label(struct sfs_disk *d, const struct sfs_label *l);
 
-/* --- slabs: slots 0..capacity_slabs-1 -------------------------------------------------------------------------------------------- */
+/* --- slabs: slots 0..capacity_slabs-1 --------------------------------------------------------- */
 /* dir: makes and preallocates the slab file (-ENOSPC: host full; -EDQUOT, -EFBIG likewise count as no space); image: nothing, but -EBUSY for a slot
  * that the metadata area has claimed. Idempotent. */
 int sfs_disk_slab_alloc(struct sfs_disk *d, uint32_t slot);
@@ -99,7 +99,7 @@ struct sfs_io {
  * Returns the number of requests that failed. */
 unsigned sfs_io_run(struct sfs_io *ios, unsigned n);
 
-/* --- metadata area: a few named files ("catalog.db", "catalog.db-wal", "snapshot-N") -------------------------------------------------- */
+/* --- metadata area: a few named files ("catalog.db", "catalog.db-wal", "snapshot-N") ---------- */
 /* Names: at most 31 bytes of [a-z0-9.-]. dir: a file in .spacesfs/catalog/ each; image: chunks listed in a metadata map (two copies with sequence and checksum,
  * the older one is overwritten), growing by claiming slots from the top, which on_claim (below) must allow. Calls are synchronous, bounded by the time-out,
  * and fence the disk on write and sync errors. Read past the end: short count. */
@@ -110,9 +110,10 @@ int sfs_disk_meta_truncate(struct sfs_disk *d, const char *name, uint64_t size);
 int sfs_disk_meta_sync(struct sfs_disk *d, const char *name);       /* data, size, existence */
 int sfs_disk_meta_delete(struct sfs_disk *d, const char *name);     /* 0 also when it isn't there */
 int sfs_disk_meta_list(struct sfs_disk *d, void (*fn)(const char *name, uint64_t size, void *ctx), void *ctx);
-/* Image: asks the owner for a slot for the metadata area: the callback returns a free slot, never to be given to a slab again, or -ENOSPC. It runs on a worker of
- * the disk with no disk lock held, while the caller of sfs_disk_meta_write waits: it must not take a lock that such a caller may hold, nor use this disk. A claim is
- * durable with the next meta_sync of any file; until then a crash gives the slot back. */
+/* Image: asks the owner for a slot for the metadata area: the callback returns a free slot, never to be given to a slab
+ * again, or -ENOSPC. It runs on a worker of the disk with no disk lock held, while the caller of sfs_disk_meta_write waits: it
+ * must not take a lock that such a caller may hold, nor use this disk. A claim is durable with the next meta_sync of any file;
+ * until then a crash gives the slot back. */
 void sfs_disk_on_claim(struct sfs_disk *d, int64_t (*fn)(struct sfs_disk *, void *), void *ctx);
 /* Room left for the metadata area. Image: growth by claims included, as far as map and disk allow it; whether the owner grants them is not known here. */
 uint64_t sfs_disk_meta_free_bytes(struct sfs_disk *d);

@@ -1,11 +1,12 @@
-/* The calls on slabs and on the label: each checks the disk's state and its arguments, then hands a request to the queue. */
+/* The calls on slabs and on the label: each checks the disk's state and its arguments, then hands a request
+ * to the queue. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fs/base/buf.h"
 #include "fs/disk/queue.h"
 
-/* --- slab I/O ---------------------------------------------------------------------------------------------------------------------- */
+/* --- slab I/O --------------------------------------------------------------------------------- */
 
 static int io_check(const struct sfs_io *io)
 {
@@ -16,8 +17,8 @@ static int io_check(const struct sfs_io *io)
         return 0;
     if (io->op == SFS_IO_WRITE && b->readonly)
         return -EROFS;
-    if (io->slot >= b->capacity_slabs || io->off > b->slab_bytes || io->len > b->slab_bytes - io->off || !io->buf ||
-        io->buf_off > io->buf->cap || io->len > io->buf->cap - io->buf_off)
+    if (io->slot >= b->capacity_slabs || io->off > b->slab_bytes || io->len > b->slab_bytes - io->off ||
+        !io->buf || io->buf_off > io->buf->cap || io->len > io->buf->cap - io->buf_off)
         return -EINVAL;
     return 0;
 }
@@ -106,7 +107,7 @@ unsigned sfs_io_run(struct sfs_io *ios, unsigned n)
     return failed;
 }
 
-/* --- slabs ------------------------------------------------------------------------------------------------------------------------ */
+/* --- slabs ------------------------------------------------------------------------------------ */
 
 static int slot_run(struct sfs_disk *d, enum sfs_rq_op op, uint32_t slot)
 {
@@ -174,7 +175,7 @@ int sfs_disk_check(struct sfs_disk *d)
     return rc;
 }
 
-/* --- label ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- label ------------------------------------------------------------------------------------ */
 
 void sfs_disk_label(struct sfs_disk *d, struct sfs_label *out)
 {

@@ -1,12 +1,13 @@
-/* The calls on the metadata area. What only looks at memory is answered on the caller's thread; the rest goes through the queue,
- * with a copy of the data: a request that was given up must not touch the caller's memory. */
+/* The calls on the metadata area. What only looks at memory is answered on the caller's thread; the rest goes
+ * through the queue, with a copy of the data: a request that was given up must not touch the caller's memory.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fs/base/buf.h"
 #include "fs/disk/queue.h"
 
-/* --- metadata ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- metadata --------------------------------------------------------------------------------- */
 
 static struct sfs_batch *meta_request(struct sfs_disk *d, enum sfs_rq_op op, const char *name, int *rc)
 {

@@ -1,4 +1,5 @@
-/* A block device or a file as a disk: opening and watching it, its label, its slabs. Where things lie: label_format.h. */
+/* A block device or a file as a disk: opening and watching it, its label, its slabs. Where things lie:
+ * label_format.h. */
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
@@ -22,7 +23,7 @@ static struct sfs_image *image_of(struct sfs_backend *b)
     return (struct sfs_image *)b;
 }
 
-/* --- label --------------------------------------------------------------------------------------------------------------------------- */
+/* --- label ------------------------------------------------------------------------------------ */
 
 uint64_t sfs_image_copy_off(uint64_t image_bytes)
 {
@@ -56,8 +57,10 @@ static int labels_read(int fd, struct sfs_label *out, bool *stale, struct sfs_er
         size_bytes = out->layout.image_bytes;
     if (sfs_image_copy_off(size_bytes) > 0)
         copy_rc = label_at(fd, sfs_image_copy_off(size_bytes), bytes, copy, NULL);
-    /* Somebody has made something else of the disk since: a copy that was left over does not make it ours again. */
-    if (front_rc == -ENOENT && copy_rc == 0 && (sfs_probe_signature(fd, signature, sizeof signature) != 0 || signature[0]))
+    /* Somebody has made something else of the disk since: a copy that was left over does not make it ours
+     * again. */
+    if (front_rc == -ENOENT && copy_rc == 0 &&
+        (sfs_probe_signature(fd, signature, sizeof signature) != 0 || signature[0]))
         copy_rc = -ENOENT;
     rc = sfs_label_pick(out, front_rc, copy, copy_rc, stale);
 out:
@@ -87,7 +90,7 @@ int sfs_image_write_label(int fd, uint64_t image_bytes, const uint8_t *bytes)
 static int image_label_write(struct sfs_backend *b, const uint8_t *bytes)
 {
     struct sfs_image *im = image_of(b);
-    const uint64_t offs[] = { sfs_image_copy_off(im->layout.image_bytes), 0 };
+    const uint64_t offs[] = {sfs_image_copy_off(im->layout.image_bytes), 0};
     int rc = 0;
     sfs_mutex_lock(&im->label_m);
     for (int i = 0; i < 2 && rc == 0; i++) {
@@ -100,7 +103,7 @@ static int image_label_write(struct sfs_backend *b, const uint8_t *bytes)
     return rc;
 }
 
-/* --- slabs ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- slabs ------------------------------------------------------------------------------------ */
 
 static uint64_t slab_off(const struct sfs_image *im, uint32_t slot)
 {
@@ -137,7 +140,8 @@ static int image_write(struct sfs_backend *b, uint32_t slot, uint64_t off, const
     return rc;
 }
 
-/* With sync_m held: writes the dirty slots back one by one, so that a long sync shows that it gets on. The sync proper follows. */
+/* With sync_m held: writes the dirty slots back one by one, so that a long sync shows that it gets on. The
+ * sync proper follows. */
 static int flush_slots(struct sfs_image *im, struct sfs_request *rq)
 {
     int rc = 0;
@@ -149,11 +153,13 @@ static int flush_slots(struct sfs_image *im, struct sfs_request *rq)
     memset(im->slot_dirty, 0, im->b.capacity_slabs);
     sfs_mutex_unlock(&im->state_m);
     for (int wait = 0; wait < 2 && rc == 0; wait++) {
-        unsigned flags = SYNC_FILE_RANGE_WRITE | (wait ? SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WAIT_AFTER : 0u);
+        unsigned flags =
+            SYNC_FILE_RANGE_WRITE | (wait ? SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WAIT_AFTER : 0u);
         for (uint32_t i = 0; i < im->b.capacity_slabs && rc == 0; i++) {
             if (!dirty[i])
                 continue;
-            if (sync_file_range(im->fd, (off_t)slab_off(im, i), (off_t)im->b.slab_bytes, flags) != 0 && errno != ESPIPE && errno != ENOSYS)
+            if (sync_file_range(im->fd, (off_t)slab_off(im, i), (off_t)im->b.slab_bytes, flags) != 0 &&
+                errno != ESPIPE && errno != ENOSYS)
                 rc = -errno;
             sfs_request_alive(rq);
         }
@@ -199,12 +205,13 @@ static int image_slab_free(struct sfs_backend *b, uint32_t slot)
     struct sfs_image *im = image_of(b);
     if (sfs_image_slot_claimed(b, slot))
         return -EBUSY;
-    uint64_t range[2] = { slab_off(im, slot), b->slab_bytes };
+    uint64_t range[2] = {slab_off(im, slot), b->slab_bytes};
     /* A help to thin storage; what can't do it loses nothing. */
     if (im->is_block)
         (void)!ioctl(im->fd, BLKDISCARD, range);
     else
-        (void)!fallocate(im->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)range[0], (off_t)range[1]);
+        (void)!fallocate(im->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)range[0],
+                         (off_t)range[1]);
     return 0;
 }
 
@@ -215,7 +222,7 @@ static int image_slab_list(struct sfs_backend *b, struct sfs_slot_list *l)
     return 0;
 }
 
-/* --- is it still there? ---------------------------------------------------------------------------------------------------------------- */
+/* --- is it still there? ----------------------------------------------------------------------- */
 
 static int gone(char *why, size_t why_bytes, const char *text)
 {
@@ -257,7 +264,9 @@ static int check_path(struct sfs_image *im, char *why, size_t why_bytes)
     if (stat(im->b.path, &st) != 0)
         return gone(why, why_bytes, strerror(errno));
     if (im->is_block)
-        return S_ISBLK(st.st_mode) && st.st_rdev == im->rdev ? 0 : gone(why, why_bytes, "its path leads to another device now");
+        return S_ISBLK(st.st_mode) && st.st_rdev == im->rdev
+                   ? 0
+                   : gone(why, why_bytes, "its path leads to another device now");
     if (st.st_dev != im->dev || st.st_ino != im->ino)
         return gone(why, why_bytes, "its path leads to another file now");
     return 0;
@@ -269,7 +278,8 @@ static int check_label(struct sfs_image *im, char *why, size_t why_bytes)
     uint8_t head[512];
     if (sfs_pread_full(im->fd, head, sizeof head, 0) != 0)
         return 0; /* a bad sector has a copy elsewhere */
-    if (memcmp(head, SFS_LABEL_MAGIC, 8) != 0 || memcmp(head + offsetof(struct sfs_label_disk, disk_uuid), im->disk_uuid.b, 16) != 0)
+    if (memcmp(head, SFS_LABEL_MAGIC, 8) != 0 ||
+        memcmp(head + offsetof(struct sfs_label_disk, disk_uuid), im->disk_uuid.b, 16) != 0)
         return gone(why, why_bytes, "its label was overwritten");
     return 0;
 }
@@ -280,7 +290,8 @@ static int image_check(struct sfs_backend *b, char *why, size_t why_bytes)
     uint64_t size_bytes;
     int rc = check_path(im, why, why_bytes);
     if (rc == 0 && (sfs_image_size(im->fd, &size_bytes) != 0 || size_bytes < im->layout.image_bytes))
-        rc = gone(why, why_bytes, im->is_block ? "the device is gone, or has shrunk" : "the file was truncated");
+        rc = gone(why, why_bytes,
+                  im->is_block ? "the device is gone, or has shrunk" : "the file was truncated");
     if (rc == 0 && im->is_loop)
         rc = check_loop(im, why, why_bytes);
     if (rc == 0)
@@ -288,7 +299,7 @@ static int image_check(struct sfs_backend *b, char *why, size_t why_bytes)
     return rc;
 }
 
-/* --- open --------------------------------------------------------------------------------------------------------------------------------- */
+/* --- open ------------------------------------------------------------------------------------- */
 
 static void image_release(struct sfs_backend *b)
 {
@@ -342,7 +353,8 @@ int sfs_image_lock(struct sfs_env *env, const char *path, bool readonly, int *ou
     int flags = (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK;
     int fd = open(path, flags | (S_ISBLK(st.st_mode) ? O_EXCL : 0));
     if (fd < 0 && errno == EBUSY)
-        return sfs_error_set(err, -EBUSY, "%s is in use: it is mounted, or a pool that has it is open (see lsblk).", path);
+        return sfs_error_set(err, -EBUSY,
+                             "%s is in use: it is mounted, or a pool that has it is open (see lsblk).", path);
     if (fd < 0)
         return sfs_error_set(err, -errno, "%s cannot be opened: %s.", path, strerror(errno));
     /* udev locks a device for moments, when something about it has changed. */
@@ -382,7 +394,7 @@ static int remember_identity(struct sfs_image *im)
 
 static int open_label(struct sfs_image *im, const char *path, struct sfs_label *label, struct sfs_error *err)
 {
-    struct sfs_error why = { 0 };
+    struct sfs_error why = {0};
     uint64_t size_bytes = 0;
     bool stale;
     int rc = labels_read(im->fd, label, &stale, &why);
@@ -391,15 +403,19 @@ static int open_label(struct sfs_image *im, const char *path, struct sfs_label *
     if (rc != 0)
         return sfs_error_set(err, rc, "%s: %s", path, why.text[0] ? why.text : strerror(-rc));
     if (label->kind != SFS_DISK_IMAGE)
-        return sfs_error_set(err, -EUCLEAN, "The label of %s was made for another kind of disk: it must have been copied here.", path);
+        return sfs_error_set(
+            err, -EUCLEAN,
+            "The label of %s was made for another kind of disk: it must have been copied here.", path);
     if (!sfs_image_layout_ok(label))
-        return sfs_error_set(err, -EUCLEAN, "%s: the spacesfs label is damaged: its layout makes no sense.", path);
+        return sfs_error_set(err, -EUCLEAN, "%s: the spacesfs label is damaged: its layout makes no sense.",
+                             path);
     rc = sfs_image_size(im->fd, &size_bytes);
     if (rc != 0)
         return sfs_error_set(err, rc, "%s cannot be read: %s.", path, strerror(-rc));
     if (size_bytes < label->layout.image_bytes)
-        return sfs_error_set(err, -EUCLEAN, "%s is shorter than it was (%llu bytes instead of %llu): it was truncated.", path,
-                             (unsigned long long)size_bytes, (unsigned long long)label->layout.image_bytes);
+        return sfs_error_set(
+            err, -EUCLEAN, "%s is shorter than it was (%llu bytes instead of %llu): it was truncated.", path,
+            (unsigned long long)size_bytes, (unsigned long long)label->layout.image_bytes);
     if (stale && !im->b.readonly) {
         uint8_t *bytes = aligned_alloc(4096, SFS_LABEL_BYTES);
         if (!bytes)
@@ -415,8 +431,8 @@ static int open_label(struct sfs_image *im, const char *path, struct sfs_label *
     return 0;
 }
 
-int sfs_image_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label, struct sfs_backend **out,
-                   struct sfs_error *err)
+int sfs_image_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label,
+                   struct sfs_backend **out, struct sfs_error *err)
 {
     struct sfs_image *im = calloc(1, sizeof *im);
     if (!im || sfs_backend_init(&im->b, &image_ops, env, path, readonly) != 0) {

@@ -1,4 +1,5 @@
-/* Making an image: its layout, and writing it. The layout lies in the label, is checked like all that is read, and never changes. */
+/* Making an image: its layout, and writing it. The layout lies in the label, is checked like all that is
+ * read, and never changes. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,9 @@ static uint64_t map_bytes(const struct sfs_image_layout *y, uint64_t slab_bytes)
 
 static uint32_t chunk_bytes(uint64_t image_bytes, uint64_t slab_bytes)
 {
-    uint64_t chunk = image_bytes < 256ull << 20 ? 64u << 10 : image_bytes < 1ull << 40 ? 256u << 10 : 1u << 20;
+    uint64_t chunk = image_bytes < 256ull << 20 ? 64u << 10
+                     : image_bytes < 1ull << 40 ? 256u << 10
+                                                : 1u << 20;
     return (uint32_t)(chunk < slab_bytes ? chunk : slab_bytes);
 }
 
@@ -60,7 +63,8 @@ static void layout_make(struct sfs_label *l, uint64_t image_bytes)
     y->map_off = SFS_LABEL_BYTES;
     y->map_bytes = (uint32_t)round_up(map_bytes(y, l->slab_bytes), 4096);
     y->meta_off = y->map_off + 2ull * y->map_bytes;
-    y->slots_off = round_up(y->meta_off + (uint64_t)y->base_chunks * y->chunk_bytes, image_bytes > 1ull << 30 ? 1u << 20 : 4096);
+    y->slots_off = round_up(y->meta_off + (uint64_t)y->base_chunks * y->chunk_bytes,
+                            image_bytes > 1ull << 30 ? 1u << 20 : 4096);
     uint64_t end = sfs_image_copy_off(image_bytes);
     l->capacity_slabs = end > y->slots_off ? (end - y->slots_off) / l->slab_bytes : 0;
     if (l->capacity_slabs > 1ull << 31)
@@ -70,16 +74,20 @@ static void layout_make(struct sfs_label *l, uint64_t image_bytes)
 bool sfs_image_layout_ok(const struct sfs_label *l)
 {
     const struct sfs_image_layout *y = &l->layout;
-    if (y->image_bytes > 1ull << 62 || y->map_off % 4096 || y->meta_off % 4096 || y->slots_off % 4096 || y->map_bytes % 4096)
+    if (y->image_bytes > 1ull << 62 || y->map_off % 4096 || y->meta_off % 4096 || y->slots_off % 4096 ||
+        y->map_bytes % 4096)
         return false;
-    if (y->chunk_bytes < 4096 || y->chunk_bytes > l->slab_bytes || (y->chunk_bytes & (y->chunk_bytes - 1)) != 0)
+    if (y->chunk_bytes < 4096 || y->chunk_bytes > l->slab_bytes ||
+        (y->chunk_bytes & (y->chunk_bytes - 1)) != 0)
         return false;
-    if (y->max_chunks > MAX_CHUNKS || y->base_chunks > y->max_chunks || map_bytes(y, l->slab_bytes) > y->map_bytes)
+    if (y->max_chunks > MAX_CHUNKS || y->base_chunks > y->max_chunks ||
+        map_bytes(y, l->slab_bytes) > y->map_bytes)
         return false;
     uint64_t end = sfs_image_copy_off(y->image_bytes);
     if (y->map_off < SFS_LABEL_BYTES || y->map_off > end || y->meta_off > end || y->slots_off > end)
         return false;
-    return y->meta_off >= y->map_off + 2ull * y->map_bytes && y->slots_off >= y->meta_off + (uint64_t)y->base_chunks * y->chunk_bytes &&
+    return y->meta_off >= y->map_off + 2ull * y->map_bytes &&
+           y->slots_off >= y->meta_off + (uint64_t)y->base_chunks * y->chunk_bytes &&
            l->capacity_slabs <= (end - y->slots_off) / l->slab_bytes;
 }
 
@@ -107,7 +115,9 @@ static int write_image(int fd, const struct sfs_label *l)
     const struct sfs_image_layout *y = &l->layout;
     uint64_t copy_off = sfs_image_copy_off(y->image_bytes);
     uint64_t tail = copy_off - y->slots_off > CLEAR_BYTES ? copy_off - CLEAR_BYTES : copy_off;
-    uint64_t head = y->meta_off > CLEAR_BYTES ? y->meta_off : CLEAR_BYTES < y->slots_off ? CLEAR_BYTES : y->slots_off;
+    uint64_t head = y->meta_off > CLEAR_BYTES    ? y->meta_off
+                    : CLEAR_BYTES < y->slots_off ? CLEAR_BYTES
+                                                 : y->slots_off;
     uint8_t *bytes = aligned_alloc(4096, SFS_LABEL_BYTES);
     if (!bytes)
         return -ENOMEM;
@@ -132,7 +142,7 @@ static int write_image(int fd, const struct sfs_label *l)
 
 static int refuse_used(int fd, const char *path, struct sfs_error *err)
 {
-    struct sfs_error why = { 0 };
+    struct sfs_error why = {0};
     char uuid[SFS_UUID_STRLEN], signature[64];
     struct sfs_label *l = malloc(sizeof *l);
     if (!l)
@@ -140,20 +150,26 @@ static int refuse_used(int fd, const char *path, struct sfs_error *err)
     int rc = sfs_image_read_label(fd, l, &why);
     if (rc == 0) {
         sfs_uuid_format(&l->pool_uuid, uuid);
-        rc = sfs_error_set(err, -EEXIST, "%s is disk \"%s\" of pool \"%s\" (%s) already. Use --force to take it from that pool; "
-                           "what the pool holds on it is lost.", path, l->disk_name, l->pool_name, uuid);
+        rc = sfs_error_set(
+            err, -EEXIST,
+            "%s is disk \"%s\" of pool \"%s\" (%s) already. Use --force to take it from that pool; "
+            "what the pool holds on it is lost.",
+            path, l->disk_name, l->pool_name, uuid);
         goto out;
     }
     if (rc != -ENOENT) {
-        rc = sfs_error_set(err, rc == -EUCLEAN || rc == -EOPNOTSUPP ? -EEXIST : rc, "%s bears a label that cannot be used. %s "
-                           "Use --force to format it anyway.", path, why.text[0] ? why.text : strerror(-rc));
+        rc = sfs_error_set(err, rc == -EUCLEAN || rc == -EOPNOTSUPP ? -EEXIST : rc,
+                           "%s bears a label that cannot be used. %s "
+                           "Use --force to format it anyway.",
+                           path, why.text[0] ? why.text : strerror(-rc));
         goto out;
     }
     rc = sfs_probe_signature(fd, signature, sizeof signature);
     if (rc != 0)
         rc = sfs_error_set(err, rc, "%s cannot be read: %s.", path, strerror(-rc));
     else if (signature[0])
-        rc = sfs_error_set(err, -EEXIST, "%s holds something already: %s. Use --force to overwrite it.", path, signature);
+        rc = sfs_error_set(err, -EEXIST, "%s holds something already: %s. Use --force to overwrite it.", path,
+                           signature);
 out:
     free(l);
     return rc;
@@ -167,21 +183,24 @@ static int plan(int fd, const char *path, uint64_t want_bytes, struct sfs_label 
     if (rc != 0)
         return sfs_error_set(err, rc, "The size of %s cannot be found out: %s.", path, strerror(-rc));
     if (want_bytes > size_bytes)
-        return sfs_error_set(err, -ENOSPC, "%s is to give %s, but it has only %s.", path, sfs_size_format(want_bytes, want),
-                             sfs_size_format(size_bytes, have));
+        return sfs_error_set(err, -ENOSPC, "%s is to give %s, but it has only %s.", path,
+                             sfs_size_format(want_bytes, want), sfs_size_format(size_bytes, have));
     layout_make(l, size_bytes);
     if (want_bytes && want_bytes / l->slab_bytes < l->capacity_slabs)
         l->capacity_slabs = want_bytes / l->slab_bytes;
     if (l->capacity_slabs == 0)
-        return sfs_error_set(err, -ENOSPC, "%s is too small: of its %s, %s are for labels and metadata, which leaves less than one slab of %s.",
+        return sfs_error_set(err, -ENOSPC,
+                             "%s is too small: of its %s, %s are for labels and metadata, which leaves less "
+                             "than one slab of %s.",
                              path, sfs_size_format(size_bytes, have),
-                             sfs_size_format(l->layout.slots_off + SFS_LABEL_BYTES, want), sfs_size_format(l->slab_bytes, slab));
+                             sfs_size_format(l->layout.slots_off + SFS_LABEL_BYTES, want),
+                             sfs_size_format(l->slab_bytes, slab));
     SFS_ASSERT(sfs_image_layout_ok(l));
     return 0;
 }
 
-int sfs_image_format(struct sfs_env *env, const char *path, uint64_t want_bytes, bool force, struct sfs_label *label,
-                     struct sfs_error *err)
+int sfs_image_format(struct sfs_env *env, const char *path, uint64_t want_bytes, bool force,
+                     struct sfs_label *label, struct sfs_error *err)
 {
     int fd;
     int rc = sfs_image_lock(env, path, false, &fd, err);
@@ -202,17 +221,19 @@ int sfs_image_format(struct sfs_env *env, const char *path, uint64_t want_bytes,
 
 static int wipe_locked(int fd, const char *path, const struct sfs_uuid *pool, struct sfs_error *err)
 {
-    struct sfs_error why = { 0 };
+    struct sfs_error why = {0};
     struct sfs_label *l = malloc(sizeof *l);
     if (!l)
         return sfs_error_set(err, -ENOMEM, "Out of memory.");
     int rc = sfs_image_read_label(fd, l, &why);
     if (rc != 0) {
-        rc = sfs_error_set(err, rc, "%s bears no label that can be read: %s", path, why.text[0] ? why.text : strerror(-rc));
+        rc = sfs_error_set(err, rc, "%s bears no label that can be read: %s", path,
+                           why.text[0] ? why.text : strerror(-rc));
     } else if (!sfs_uuid_equal(&l->pool_uuid, pool)) {
         rc = sfs_error_set(err, -EINVAL, "%s belongs to another pool, \"%s\".", path, l->pool_name);
     } else if (l->kind != SFS_DISK_IMAGE || !sfs_image_layout_ok(l)) {
-        rc = sfs_error_set(err, -EUCLEAN, "%s: the spacesfs label is damaged: its layout makes no sense.", path);
+        rc = sfs_error_set(err, -EUCLEAN, "%s: the spacesfs label is damaged: its layout makes no sense.",
+                           path);
     } else {
         rc = zero_range(fd, 0, l->layout.meta_off);
         if (rc == 0)

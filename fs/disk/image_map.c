@@ -1,20 +1,22 @@
 /* The map of an image's metadata area: which chunks make up which file, and which slots were claimed.
  *
- * Two copies; the valid one with the higher sequence counts, and only the other is ever written to. A chunk that a file has given
- * up stays out of use (SFS_CHUNK_FREED) until a map without it is on disk: after a crash the old map finds the old bytes.
- * When neither copy is valid the area counts as empty: its files are lost with their map, and are made anew from other disks. */
+ * Two copies; the valid one with the higher sequence counts, and only the other is ever written to. A chunk
+ * that a file has given up stays out of use (SFS_CHUNK_FREED) until a map without it is on disk: after a
+ * crash the old map finds the old bytes. When neither copy is valid the area counts as empty: its files are
+ * lost with their map, and are made anew from other disks. */
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fs/disk/image.h"
 
-/* --- files, chunks, claims in memory --------------------------------------------------------------------------------------------- */
+/* --- files, chunks, claims in memory ---------------------------------------------------------- */
 
 struct sfs_image_file *sfs_image_file_find(struct sfs_image *im, const char *name)
 {
     struct sfs_image_file *f;
-    LIST_FOREACH (f, &im->files, link) {
+    LIST_FOREACH(f, &im->files, link)
+    {
         if (strcmp(f->name, name) == 0)
             return f;
     }
@@ -65,7 +67,8 @@ uint64_t sfs_image_chunk_off(const struct sfs_image *im, uint32_t chunk)
     if (chunk < y->base_chunks)
         return y->meta_off + (uint64_t)chunk * y->chunk_bytes;
     uint32_t n = chunk - y->base_chunks, per_slab = chunks_per_slab(im);
-    return y->slots_off + im->claims[n / per_slab] * im->b.slab_bytes + (uint64_t)(n % per_slab) * y->chunk_bytes;
+    return y->slots_off + im->claims[n / per_slab] * im->b.slab_bytes +
+           (uint64_t)(n % per_slab) * y->chunk_bytes;
 }
 
 /* With map_m held. */
@@ -102,7 +105,7 @@ int sfs_image_claim_add(struct sfs_image *im, uint32_t slot)
     return rc;
 }
 
-/* --- to disk ----------------------------------------------------------------------------------------------------------------------- */
+/* --- to disk ---------------------------------------------------------------------------------- */
 
 void sfs_image_map_blank(const struct sfs_uuid *disk, uint64_t sequence, uint8_t *out, size_t out_bytes)
 {
@@ -133,7 +136,8 @@ static uint32_t map_encode(struct sfs_image *im)
     h->nclaims = htole32(im->nclaims);
     for (uint32_t i = 0; i < im->nclaims; i++)
         *word++ = htole32(im->claims[i]);
-    LIST_FOREACH (f, &im->files, link) {
+    LIST_FOREACH(f, &im->files, link)
+    {
         memset(e, 0, sizeof *e);
         snprintf(e->name, sizeof e->name, "%s", f->name);
         e->size_bytes = htole64(file_disk_size(im, f));
@@ -166,7 +170,8 @@ int sfs_image_map_write(struct sfs_image *im)
     struct sfs_image_file *f;
     uint32_t bytes = map_encode(im);
     unsigned copy = !im->map_copy;
-    int rc = sfs_pwrite_full(im->fd, im->map_buf, bytes, im->layout.map_off + (uint64_t)copy * im->layout.map_bytes);
+    int rc = sfs_pwrite_full(im->fd, im->map_buf, bytes,
+                             im->layout.map_off + (uint64_t)copy * im->layout.map_bytes);
     sfs_image_wrote(im);
     if (rc == 0)
         rc = sfs_image_flush(im, NULL);
@@ -176,14 +181,14 @@ int sfs_image_map_write(struct sfs_image *im)
     im->map_sequence++;
     im->map_copy = copy;
     im->map_dirty = false;
-    LIST_FOREACH (f, &im->files, link)
-        f->disk_size = file_disk_size(im, f);
+    LIST_FOREACH(f, &im->files, link)
+    f->disk_size = file_disk_size(im, f);
     chunks_release_freed(im);
     sfs_mutex_unlock(&im->map_m);
     return 0;
 }
 
-/* --- from disk, trusting nothing ---------------------------------------------------------------------------------------------------- */
+/* --- from disk, trusting nothing -------------------------------------------------------------- */
 
 /* Reads a copy into map_buf. Its sequence, 0 when it isn't valid. -errno: the disk can't be read at all. */
 static int copy_read(struct sfs_image *im, unsigned copy, uint64_t *sequence)
@@ -197,7 +202,8 @@ static int copy_read(struct sfs_image *im, unsigned copy, uint64_t *sequence)
     if (rc != 0)
         return rc;
     uint32_t bytes = le32toh(h->bytes);
-    if (memcmp(h->magic, SFS_MAP_MAGIC, sizeof h->magic) != 0 || bytes < sizeof *h || bytes > im->layout.map_bytes)
+    if (memcmp(h->magic, SFS_MAP_MAGIC, sizeof h->magic) != 0 || bytes < sizeof *h ||
+        bytes > im->layout.map_bytes)
         return 0;
     rc = sfs_pread_full(im->fd, h, bytes, off);
     if (rc == -EIO)
@@ -211,7 +217,8 @@ static int copy_read(struct sfs_image *im, unsigned copy, uint64_t *sequence)
     return 0;
 }
 
-static bool file_take_chunks(struct sfs_image *im, struct sfs_image_file *f, const uint32_t *words, uint32_t n)
+static bool file_take_chunks(struct sfs_image *im, struct sfs_image_file *f, const uint32_t *words,
+                             uint32_t n)
 {
     f->chunks = calloc(n + 1u, sizeof *f->chunks);
     if (!f->chunks)
@@ -233,7 +240,8 @@ static bool file_decode(struct sfs_image *im, const struct sfs_map_file_disk *e,
     struct sfs_image_file *f;
     uint32_t n = le32toh(e->nchunks);
     uint64_t size = le64toh(e->size_bytes);
-    if (memchr(e->name, 0, sizeof e->name) == NULL || !sfs_meta_name_ok(e->name) || sfs_image_file_find(im, e->name))
+    if (memchr(e->name, 0, sizeof e->name) == NULL || !sfs_meta_name_ok(e->name) ||
+        sfs_image_file_find(im, e->name))
         return false;
     if (size > (uint64_t)n * im->layout.chunk_bytes || sfs_image_file_new(im, e->name, &f) != 0)
         return false;
@@ -242,7 +250,8 @@ static bool file_decode(struct sfs_image *im, const struct sfs_map_file_disk *e,
     return file_take_chunks(im, f, words, n);
 }
 
-/* What map_buf holds. False: it makes no sense (or there is no memory); what was taken from it is to be forgotten. */
+/* What map_buf holds. False: it makes no sense (or there is no memory); what was taken from it is to be
+ * forgotten. */
 static bool map_decode(struct sfs_image *im)
 {
     const struct sfs_map_disk *h = (const struct sfs_map_disk *)im->map_buf;

@@ -1,8 +1,9 @@
 /* Files in an image's metadata area, made of chunks. The map that holds them together is in image_map.c.
  *
- * Writes inside a file's size touch no structure and need map_m only, for looking up. All that changes structure (growing, truncating,
- * deleting, writing the map) is done one at a time under grow_m. Growing takes free chunks, then those a new map sets free, then asks the pool for a slot,
- * with no lock held. A chunk is filled with zeros when a file gets it. */
+ * Writes inside a file's size touch no structure and need map_m only, for looking up. All that changes
+ * structure (growing, truncating, deleting, writing the map) is done one at a time under grow_m. Growing
+ * takes free chunks, then those a new map sets free, then asks the pool for a slot, with no lock held. A
+ * chunk is filled with zeros when a file gets it. */
 #include <stdlib.h>
 #include <string.h>
 #include "fs/disk/image.h"
@@ -37,9 +38,10 @@ void sfs_image_meta_fini(struct sfs_image *im)
     sfs_mutex_destroy(&im->map_m);
 }
 
-/* --- looking up ------------------------------------------------------------------------------------------------------------------------ */
+/* --- looking up ------------------------------------------------------------------------------- */
 
-/* Where the byte at off lies, and how many follow it there; at most len and the file's size. 0: beyond the end. -ENOENT. */
+/* Where the byte at off lies, and how many follow it there; at most len and the file's size. 0: beyond the
+ * end. -ENOENT. */
 static int64_t locate(struct sfs_image *im, const char *name, uint64_t off, size_t len, uint64_t *disk_off)
 {
     int64_t rc = -ENOENT;
@@ -78,7 +80,8 @@ int sfs_image_meta_list(struct sfs_backend *b, struct sfs_meta_entry **out, size
     if (!*out)
         return -ENOMEM;
     sfs_mutex_lock(&im->map_m);
-    LIST_FOREACH (f, &im->files, link) {
+    LIST_FOREACH(f, &im->files, link)
+    {
         memcpy((*out)[*n].name, f->name, sizeof f->name);
         (*out)[(*n)++].size = f->size;
     }
@@ -98,7 +101,8 @@ int64_t sfs_image_meta_free_bytes(struct sfs_backend *b)
     return (int64_t)room;
 }
 
-size_t sfs_image_meta_read_nowait(struct sfs_backend *b, const char *name, uint64_t off, uint8_t *buf, size_t len)
+size_t sfs_image_meta_read_nowait(struct sfs_backend *b, const char *name, uint64_t off, uint8_t *buf,
+                                  size_t len)
 {
     struct sfs_image *im = image_of(b);
     size_t done = 0;
@@ -134,7 +138,7 @@ int64_t sfs_image_meta_read(struct sfs_backend *b, const char *name, uint64_t of
     return (int64_t)done;
 }
 
-/* --- chunks ------------------------------------------------------------------------------------------------------------------------------- */
+/* --- chunks ----------------------------------------------------------------------------------- */
 
 static int zero_disk(struct sfs_image *im, uint64_t disk_off, uint64_t len)
 {
@@ -233,15 +237,18 @@ static int file_zero_tail(struct sfs_image *im, struct sfs_image_file *f)
     uint64_t in_chunk = f->size % im->layout.chunk_bytes;
     int rc = 0;
     for (uint64_t i = f->size / im->layout.chunk_bytes; i < f->nchunks && rc == 0; i++) {
-        rc = zero_disk(im, sfs_image_chunk_off(im, f->chunks[i]) + in_chunk, im->layout.chunk_bytes - in_chunk);
+        rc = zero_disk(im, sfs_image_chunk_off(im, f->chunks[i]) + in_chunk,
+                       im->layout.chunk_bytes - in_chunk);
         in_chunk = 0;
     }
     f->tail_dirty = rc != 0;
     return rc;
 }
 
-/* With grow_m held: gives the file (made if need be, when make) chunks for `size` bytes, and zeros from its end to the end of its last chunk. */
-static int file_reach(struct sfs_image *im, const char *name, bool make, uint64_t size, struct sfs_image_file **out)
+/* With grow_m held: gives the file (made if need be, when make) chunks for `size` bytes, and zeros from its
+ * end to the end of its last chunk. */
+static int file_reach(struct sfs_image *im, const char *name, bool make, uint64_t size,
+                      struct sfs_image_file **out)
 {
     struct sfs_image_file *f;
     bool slept;
@@ -268,16 +275,18 @@ static int file_reach(struct sfs_image *im, const char *name, bool make, uint64_
     return rc;
 }
 
-/* --- changing ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- changing --------------------------------------------------------------------------------- */
 
 /* Within the file's size, or the chunks it has been given for more. */
-static int write_chunks(struct sfs_image *im, const struct sfs_image_file *f, uint64_t off, const uint8_t *buf, size_t len)
+static int write_chunks(struct sfs_image *im, const struct sfs_image_file *f, uint64_t off,
+                        const uint8_t *buf, size_t len)
 {
     int rc = 0;
     while (len > 0 && rc == 0) {
         uint64_t in_chunk = off % im->layout.chunk_bytes, rest = im->layout.chunk_bytes - in_chunk;
         size_t n = rest < len ? (size_t)rest : len;
-        rc = sfs_pwrite_full(im->fd, buf, n, sfs_image_chunk_off(im, f->chunks[off / im->layout.chunk_bytes]) + in_chunk);
+        rc = sfs_pwrite_full(im->fd, buf, n,
+                             sfs_image_chunk_off(im, f->chunks[off / im->layout.chunk_bytes]) + in_chunk);
         off += n;
         buf += n;
         len -= n;
@@ -305,7 +314,8 @@ static int write_growing(struct sfs_image *im, const char *name, uint64_t off, c
     return rc;
 }
 
-int sfs_image_meta_write(struct sfs_backend *b, const char *name, uint64_t off, const uint8_t *buf, size_t len)
+int sfs_image_meta_write(struct sfs_backend *b, const char *name, uint64_t off, const uint8_t *buf,
+                         size_t len)
 {
     struct sfs_image *im = image_of(b);
     int64_t size = sfs_image_meta_size(b, name);
@@ -392,7 +402,8 @@ int sfs_image_settle(struct sfs_backend *b)
     struct sfs_image_file *f;
     sfs_mutex_lock(&im->grow_m);
     bool needed = im->map_dirty;
-    LIST_FOREACH (f, &im->files, link) {
+    LIST_FOREACH(f, &im->files, link)
+    {
         f->grown = false;
         needed |= f->disk_size != f->size;
     }

@@ -144,7 +144,8 @@ static bool body_decode(const struct sfs_label_disk *d, struct sfs_label *l)
         return false;
     if (l->slab_bytes < 4096 || l->slab_bytes > 1ull << 40 || (l->slab_bytes & (l->slab_bytes - 1)) != 0)
         return false;
-    if (l->capacity_slabs < 1 || l->capacity_slabs > 1ull << 31 || l->capacity_slabs > (1ull << 62) / l->slab_bytes)
+    if (l->capacity_slabs < 1 || l->capacity_slabs > 1ull << 31 ||
+        l->capacity_slabs > (1ull << 62) / l->slab_bytes)
         return false;
     if (!text_decode(l->pool_name, sizeof l->pool_name, d->pool_name, sizeof d->pool_name) ||
         !text_decode(l->disk_name, sizeof l->disk_name, d->disk_name, sizeof d->disk_name))
@@ -165,12 +166,16 @@ int sfs_label_decode(const uint8_t *bytes, struct sfs_label *out, struct sfs_err
         return sfs_error_set(err, -EUCLEAN, "The spacesfs label is damaged: its checksum is wrong.");
     out->format = le32toh(d->format);
     if (out->format != SFS_FORMAT_VERSION)
-        return sfs_error_set(err, -EOPNOTSUPP, "The disk has format version %u; this program knows version %u only. "
-                             "Use a newer spacesfs.", out->format, SFS_FORMAT_VERSION);
+        return sfs_error_set(err, -EOPNOTSUPP,
+                             "The disk has format version %u; this program knows version %u only. "
+                             "Use a newer spacesfs.",
+                             out->format, SFS_FORMAT_VERSION);
     uint64_t unknown = le64toh(d->incompat) & ~SFS_LABEL_INCOMPAT_KNOWN;
     if (unknown)
-        return sfs_error_set(err, -EOPNOTSUPP, "The disk uses features that this program does not know (incompat bits 0x%llx). "
-                             "Use a newer spacesfs.", (unsigned long long)unknown);
+        return sfs_error_set(err, -EOPNOTSUPP,
+                             "The disk uses features that this program does not know (incompat bits 0x%llx). "
+                             "Use a newer spacesfs.",
+                             (unsigned long long)unknown);
     if (le32toh(d->bytes) != SFS_LABEL_BYTES || !body_decode(d, out)) {
         memset(out, 0, sizeof *out);
         return sfs_error_set(err, -EUCLEAN, "The spacesfs label is damaged: its contents make no sense.");

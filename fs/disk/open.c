@@ -1,4 +1,5 @@
-/* Opening, formatting and wiping by path: finds the kind, then leaves it to that kind's file. And what backends share. */
+/* Opening, formatting and wiping by path: finds the kind, then leaves it to that kind's file. And what
+ * backends share. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include <unistd.h>
 #include "fs/disk/queue.h"
 
-/* --- file I/O that is whole or an error ----------------------------------------------------------------------------------------- */
+/* --- file I/O that is whole or an error ------------------------------------------------------- */
 
 int64_t sfs_pread_upto(int fd, void *buf, size_t len, uint64_t off)
 {
@@ -54,7 +55,7 @@ size_t sfs_pread_nowait(int fd, void *buf, size_t len, uint64_t off)
 {
     size_t done = 0;
     while (done < len) {
-        struct iovec iov = { (uint8_t *)buf + done, len - done };
+        struct iovec iov = {(uint8_t *)buf + done, len - done};
         ssize_t got = preadv2(fd, &iov, 1, (off_t)(off + done), RWF_NOWAIT);
         if (got <= 0) /* would block, end, error, not supported: all the worker's business */
             break;
@@ -63,9 +64,10 @@ size_t sfs_pread_nowait(int fd, void *buf, size_t len, uint64_t off)
     return done;
 }
 
-/* --- what every backend begins with ------------------------------------------------------------------------------------------------ */
+/* --- what every backend begins with ----------------------------------------------------------- */
 
-int sfs_backend_init(struct sfs_backend *b, const struct sfs_backend_ops *ops, struct sfs_env *env, const char *path, bool readonly)
+int sfs_backend_init(struct sfs_backend *b, const struct sfs_backend_ops *ops, struct sfs_env *env,
+                     const char *path, bool readonly)
 {
     b->ops = ops;
     b->env = env;
@@ -85,7 +87,7 @@ void sfs_backend_fini(struct sfs_backend *b)
     free(b->path);
 }
 
-/* --- by path ----------------------------------------------------------------------------------------------------------------------- */
+/* --- by path ---------------------------------------------------------------------------------- */
 
 static int path_kind(const char *path, enum sfs_disk_kind *out, struct sfs_error *err)
 {
@@ -97,25 +99,32 @@ static int path_kind(const char *path, enum sfs_disk_kind *out, struct sfs_error
     if (strlen(path) >= PATH_MAX)
         return sfs_error_set(err, -ENAMETOOLONG, "The path is too long.");
     if (stat(path, &st) != 0)
-        return sfs_error_set(err, -errno, errno == ENOENT ? "%s does not exist." : "%s cannot be reached: %s.", path, strerror(errno));
+        return sfs_error_set(err, -errno,
+                             errno == ENOENT ? "%s does not exist." : "%s cannot be reached: %s.", path,
+                             strerror(errno));
     if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
         return sfs_error_set(err, -EINVAL, "%s is neither a directory nor a file nor a block device.", path);
     *out = S_ISDIR(st.st_mode) ? SFS_DISK_DIR : SFS_DISK_IMAGE;
     return 0;
 }
 
-static int label_usable(const char *path, enum sfs_disk_kind kind, const struct sfs_label *l, bool readonly, struct sfs_error *err)
+static int label_usable(const char *path, enum sfs_disk_kind kind, const struct sfs_label *l, bool readonly,
+                        struct sfs_error *err)
 {
     if (l->kind != kind)
-        return sfs_error_set(err, -EUCLEAN, "The label of %s was made for another kind of disk: it must have been copied here.", path);
+        return sfs_error_set(
+            err, -EUCLEAN,
+            "The label of %s was made for another kind of disk: it must have been copied here.", path);
     if (!readonly && (l->ro_compat & ~SFS_LABEL_RO_COMPAT_KNOWN))
-        return sfs_error_set(err, -EROFS, "%s uses features that this program may not write (ro_compat bits 0x%llx). "
-                             "Open the pool read-only, or use a newer spacesfs.", path,
-                             (unsigned long long)(l->ro_compat & ~SFS_LABEL_RO_COMPAT_KNOWN));
+        return sfs_error_set(err, -EROFS,
+                             "%s uses features that this program may not write (ro_compat bits 0x%llx). "
+                             "Open the pool read-only, or use a newer spacesfs.",
+                             path, (unsigned long long)(l->ro_compat & ~SFS_LABEL_RO_COMPAT_KNOWN));
     return 0;
 }
 
-int sfs_disk_open(struct sfs_env *env, const char *path, const struct sfs_disk_opts *opts, struct sfs_disk **out, struct sfs_error *err)
+int sfs_disk_open(struct sfs_env *env, const char *path, const struct sfs_disk_opts *opts,
+                  struct sfs_disk **out, struct sfs_error *err)
 {
     enum sfs_disk_kind kind;
     struct sfs_backend *b = NULL;
@@ -162,11 +171,14 @@ static int label_check(const struct sfs_label *l, struct sfs_error *err)
     free(bytes);
     if (rc == -ENOMEM)
         return sfs_error_set(err, rc, "Out of memory.");
-    return rc == 0 ? 0 : sfs_error_set(err, -EINVAL, "The label for disk \"%s\" makes no sense (names, uuids or slab size).", l->disk_name);
+    return rc == 0 ? 0
+                   : sfs_error_set(err, -EINVAL,
+                                   "The label for disk \"%s\" makes no sense (names, uuids or slab size).",
+                                   l->disk_name);
 }
 
-int sfs_disk_format(struct sfs_env *env, const char *path, struct sfs_sim_world *world, uint64_t want_bytes, bool force,
-                    struct sfs_label *label, struct sfs_error *err)
+int sfs_disk_format(struct sfs_env *env, const char *path, struct sfs_sim_world *world, uint64_t want_bytes,
+                    bool force, struct sfs_label *label, struct sfs_error *err)
 {
     enum sfs_disk_kind kind;
     int rc = path_kind(path, &kind, err);
@@ -187,7 +199,8 @@ int sfs_disk_format(struct sfs_env *env, const char *path, struct sfs_sim_world 
     return sfs_image_format(env, path, want_bytes, force, label, err);
 }
 
-int sfs_disk_wipe(struct sfs_env *env, const char *path, struct sfs_sim_world *world, const struct sfs_uuid *pool, struct sfs_error *err)
+int sfs_disk_wipe(struct sfs_env *env, const char *path, struct sfs_sim_world *world,
+                  const struct sfs_uuid *pool, struct sfs_error *err)
 {
     enum sfs_disk_kind kind;
     int rc = path_kind(path, &kind, err);

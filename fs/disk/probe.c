@@ -18,7 +18,7 @@
 
 #define SIGNATURE_MIN_BYTES 4096u /* nothing that small is anything, and libblkid takes it for an error */
 
-/* --- devices --------------------------------------------------------------------------------------------------------------------- */
+/* --- devices ---------------------------------------------------------------------------------- */
 
 /* First line of a file in /sys as a number, -1 when there is none. */
 static long sysfs_number(dev_t dev, const char *rest)
@@ -128,9 +128,10 @@ out:
     return rc;
 }
 
-/* --- the two kinds ------------------------------------------------------------------------------------------------------------------ */
+/* --- the two kinds ---------------------------------------------------------------------------- */
 
-static int probe_image(int fd, const struct stat *st, const char *path, struct sfs_disk_probe *out, struct sfs_error *err)
+static int probe_image(int fd, const struct stat *st, const char *path, struct sfs_disk_probe *out,
+                       struct sfs_error *err)
 {
     out->kind = SFS_DISK_IMAGE;
     int rc = sfs_image_size(fd, &out->size_bytes);
@@ -157,14 +158,16 @@ static int probe_image(int fd, const struct stat *st, const char *path, struct s
     if (S_ISBLK(st->st_mode)) {
         int excl = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
         if (excl < 0 && errno == EBUSY)
-            return sfs_error_set(err, -EBUSY, "%s is in use: it is mounted, or part of something that is (see lsblk).", path);
+            return sfs_error_set(
+                err, -EBUSY, "%s is in use: it is mounted, or part of something that is (see lsblk).", path);
         if (excl >= 0)
             close(excl);
     }
     return 0;
 }
 
-static int probe_dir(int fd, const struct stat *st, const char *path, struct sfs_disk_probe *out, struct sfs_error *err)
+static int probe_dir(int fd, const struct stat *st, const char *path, struct sfs_disk_probe *out,
+                     struct sfs_error *err)
 {
     out->kind = SFS_DISK_DIR;
     out->dev = st->st_dev;
@@ -176,12 +179,14 @@ static int probe_dir(int fd, const struct stat *st, const char *path, struct sfs
         return sfs_error_set(err, rc, "The free space of %s cannot be found out: %s.", path, strerror(-rc));
     out->label_rc = sfs_dir_read_label(fd, &out->label, NULL);
     if (out->label_rc == -EACCES || out->label_rc == -EPERM)
-        return sfs_error_set(err, out->label_rc, "%s/.spacesfs cannot be read: %s.", path, strerror(-out->label_rc));
+        return sfs_error_set(err, out->label_rc, "%s/.spacesfs cannot be read: %s.", path,
+                             strerror(-out->label_rc));
     out->has_label = out->label_rc == 0;
     return 0;
 }
 
-int sfs_disk_probe(struct sfs_env *env, const char *path, struct sfs_sim_world *world, struct sfs_disk_probe *out, struct sfs_error *err)
+int sfs_disk_probe(struct sfs_env *env, const char *path, struct sfs_sim_world *world,
+                   struct sfs_disk_probe *out, struct sfs_error *err)
 {
     struct stat st;
     (void)env;
@@ -190,7 +195,9 @@ int sfs_disk_probe(struct sfs_env *env, const char *path, struct sfs_sim_world *
         return sfs_sim_probe(world, path, out, err);
     /* Looked at before it is opened: opening a FIFO or a tape has effects. */
     if (stat(path, &st) != 0)
-        return sfs_error_set(err, -errno, errno == ENOENT ? "%s does not exist." : "%s cannot be reached: %s.", path, strerror(errno));
+        return sfs_error_set(err, -errno,
+                             errno == ENOENT ? "%s does not exist." : "%s cannot be reached: %s.", path,
+                             strerror(errno));
     if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
         return sfs_error_set(err, -EINVAL, "%s is neither a directory nor a file nor a block device.", path);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

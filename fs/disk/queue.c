@@ -4,7 +4,7 @@
 #include "fs/base/buf.h"
 #include "fs/disk/queue.h"
 
-/* --- batches ----------------------------------------------------------------------------------------------------------------- */
+/* --- batches ---------------------------------------------------------------------------------- */
 
 struct sfs_batch *sfs_batch_new(struct sfs_env *env, unsigned n)
 {
@@ -62,7 +62,8 @@ void sfs_request_alive(struct sfs_request *rq)
     __atomic_store_n(&rq->alive_ns, sfs_env_mono_ns(rq->disk->env), __ATOMIC_RELAXED);
 }
 
-/* With batch.m held: the disk of a request that has shown no life for too long (NULL: none), and when to look again. */
+/* With batch.m held: the disk of a request that has shown no life for too long (NULL: none), and when to look
+ * again. */
 static struct sfs_disk *batch_find_stalled(struct sfs_batch *b, uint64_t now_ns, uint64_t *deadline_ns)
 {
     *deadline_ns = UINT64_MAX;
@@ -129,7 +130,7 @@ int64_t sfs_request_run_simple(struct sfs_disk *d, enum sfs_rq_op op, uint32_t s
     return rc;
 }
 
-/* --- the queue of a disk -------------------------------------------------------------------------------------------------------- */
+/* --- the queue of a disk ---------------------------------------------------------------------- */
 
 static bool disk_usable(struct sfs_disk *d)
 {
@@ -154,8 +155,8 @@ void sfs_queue_abandon(struct sfs_disk *d)
     struct sfs_request *rq;
     sfs_mutex_lock(&d->m);
     queue_fail_queued(d, -ETIMEDOUT);
-    TAILQ_FOREACH (rq, &d->running, link)
-        request_finish(rq, -ETIMEDOUT);
+    TAILQ_FOREACH(rq, &d->running, link)
+    request_finish(rq, -ETIMEDOUT);
     sfs_mutex_unlock(&d->m);
 }
 
@@ -228,7 +229,8 @@ static int worker_start(struct sfs_disk *d)
     __atomic_add_fetch(&d->refs, 1, __ATOMIC_RELAXED);
     /* Holding m keeps the worker from going anywhere before its handle is stored. */
     sfs_mutex_lock(&d->m);
-    int rc = d->nworkers < d->max_workers ? sfs_thread_start(d->env, "sfs-disk", worker_main, w, &w->thread) : -EAGAIN;
+    int rc = d->nworkers < d->max_workers ? sfs_thread_start(d->env, "sfs-disk", worker_main, w, &w->thread)
+                                          : -EAGAIN;
     if (rc == 0)
         d->workers[d->nworkers++] = w;
     sfs_mutex_unlock(&d->m);

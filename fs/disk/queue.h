@@ -1,12 +1,14 @@
 /* Inside fs/disk only: requests to a disk, and the worker threads that serve them.
  *
- * A batch is one caller's set of requests, to one disk or several. It is submitted request by request, waited for, and released. Both the
- * caller and every submitted request hold the batch, so a request that was given up keeps its memory until its worker comes back.
+ * A batch is one caller's set of requests, to one disk or several. It is submitted request by request, waited
+ * for, and released. Both the caller and every submitted request hold the batch, so a request that was given
+ * up keeps its memory until its worker comes back.
  *
- * States of a request: idle -> queued (disk's queue) -> running (a worker has it) -> done. `done` may be set while a worker
- * still runs it: the request timed out and is abandoned; its worker's result is dropped.
- * Time-out: a running request that shows no sign of life for the disk's time-out fences the disk as STALLED, which ends all its queued and running requests.
- * Queued requests have no time-out of their own: those running before them do.
+ * States of a request: idle -> queued (disk's queue) -> running (a worker has it) -> done. `done` may be set
+ * while a worker still runs it: the request timed out and is abandoned; its worker's result is dropped.
+ * Time-out: a running request that shows no sign of life for the disk's time-out fences the disk as STALLED,
+ * which ends all its queued and running requests. Queued requests have no time-out of their own: those
+ * running before them do.
  *
  * Locks: disk.m (SFS_RANK_DISK), then batch.m (SFS_RANK_LEAF). */
 #ifndef SFS_DISK_QUEUE_H
@@ -20,9 +22,21 @@
 #define SFS_DISK_WORKERS_MAX 32
 
 enum sfs_rq_op {
-    SFS_RQ_READ, SFS_RQ_WRITE, SFS_RQ_SYNC,
-    SFS_RQ_ALLOC, SFS_RQ_FREE, SFS_RQ_SLAB_LIST, SFS_RQ_LABEL, SFS_RQ_CHECK, SFS_RQ_SETTLE,
-    SFS_RQ_META_READ, SFS_RQ_META_WRITE, SFS_RQ_META_TRUNCATE, SFS_RQ_META_SYNC, SFS_RQ_META_DELETE, SFS_RQ_META_SPACE,
+    SFS_RQ_READ,
+    SFS_RQ_WRITE,
+    SFS_RQ_SYNC,
+    SFS_RQ_ALLOC,
+    SFS_RQ_FREE,
+    SFS_RQ_SLAB_LIST,
+    SFS_RQ_LABEL,
+    SFS_RQ_CHECK,
+    SFS_RQ_SETTLE,
+    SFS_RQ_META_READ,
+    SFS_RQ_META_WRITE,
+    SFS_RQ_META_TRUNCATE,
+    SFS_RQ_META_SYNC,
+    SFS_RQ_META_DELETE,
+    SFS_RQ_META_SPACE,
 };
 
 struct sfs_request {
@@ -33,22 +47,22 @@ struct sfs_request {
     uint32_t slot;
     uint64_t off;
     size_t len;
-    struct sfs_buf *buf;           /* own reference */
+    struct sfs_buf *buf; /* own reference */
     size_t buf_off;
     char name[SFS_MAP_NAME];
-    struct sfs_slot_list slots;    /* result of SLAB_LIST, once done */
-    char why[128];                 /* of CHECK */
-    uint64_t alive_ns;             /* atomic; 0 while queued, else the last sign of life */
-    bool done;                     /* batch.m */
-    int64_t result;                /* batch.m until done */
+    struct sfs_slot_list slots; /* result of SLAB_LIST, once done */
+    char why[128];              /* of CHECK */
+    uint64_t alive_ns;          /* atomic; 0 while queued, else the last sign of life */
+    bool done;                  /* batch.m */
+    int64_t result;             /* batch.m until done */
 };
 
 struct sfs_batch {
     struct sfs_env *env;
     struct sfs_mutex m;
     struct sfs_cond c;
-    unsigned pending;              /* submitted and not done; m */
-    int refs;                      /* atomic */
+    unsigned pending; /* submitted and not done; m */
+    int refs;         /* atomic */
     unsigned n;
     struct sfs_request rq[];
 };
@@ -56,8 +70,8 @@ struct sfs_batch {
 struct sfs_worker {
     struct sfs_disk *disk;
     struct sfs_thread *thread;
-    struct sfs_request *current;   /* disk.m */
-    bool left_behind;              /* disk.m: nobody will join it */
+    struct sfs_request *current; /* disk.m */
+    bool left_behind;            /* disk.m: nobody will join it */
     struct sfs_worker *next_left;
 };
 
@@ -68,16 +82,16 @@ struct sfs_disk {
     struct sfs_backend *backend;
     uint64_t timeout_ns;
     unsigned max_workers;
-    int refs;                      /* atomic: the owner and each worker */
+    int refs; /* atomic: the owner and each worker */
 
-    struct sfs_mutex m;            /* guards all below */
+    struct sfs_mutex m; /* guards all below */
     struct sfs_cond work;
     struct sfs_request_list queued, running;
     struct sfs_worker *workers[SFS_DISK_WORKERS_MAX];
     unsigned nworkers, nidle;
     bool closing;
-    int state;                     /* enum sfs_disk_state; atomic, written under m */
-    char why[256];                 /* written once, before state */
+    int state;     /* enum sfs_disk_state; atomic, written under m */
+    char why[256]; /* written once, before state */
     void (*on_state)(struct sfs_disk *, void *);
     void *on_state_ctx;
     int64_t (*on_claim)(struct sfs_disk *, void *);
@@ -102,7 +116,8 @@ int64_t sfs_request_run_simple(struct sfs_disk *d, enum sfs_rq_op op, uint32_t s
 int sfs_queue_start(struct sfs_disk *d);
 /* Ends the workers; those in abandoned requests are left behind. */
 void sfs_queue_stop(struct sfs_disk *d);
-/* Ends all queued and running requests of a disk that is out of use with -ETIMEDOUT; what workers still run is abandoned. */
+/* Ends all queued and running requests of a disk that is out of use with -ETIMEDOUT; what workers still run
+ * is abandoned. */
 void sfs_queue_abandon(struct sfs_disk *d);
 /* Joins left-behind workers that have come back since. */
 void sfs_queue_reap(void);
@@ -112,7 +127,7 @@ int64_t sfs_disk_execute(struct sfs_request *rq);
 void sfs_disk_count_read(struct sfs_disk *d, size_t bytes); /* one that needed no request */
 void sfs_disk_unref(struct sfs_disk *d);
 /* A disk over any backend, which it then owns (also when this fails); tests bring their own. */
-int sfs_disk_new(struct sfs_env *env, struct sfs_backend *b, const struct sfs_label *label, const struct sfs_disk_opts *opts,
-                 struct sfs_disk **out);
+int sfs_disk_new(struct sfs_env *env, struct sfs_backend *b, const struct sfs_label *label,
+                 const struct sfs_disk_opts *opts, struct sfs_disk **out);
 
 #endif

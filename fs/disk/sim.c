@@ -1,39 +1,20 @@
-/* The sim backend. Every call is one step under the world's lock, after a point at which the simulator may switch; its fate (done, failed, the
- * machine crashes right here) is drawn when it begins, from what tests asked for. */
+/* The sim backend. Every call is one step under the world's lock, after a point at which the simulator may
+ * switch; its fate (done, failed, the machine crashes right here) is drawn when it begins, from what tests
+ * asked for. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fs/base/size.h"
 #include "fs/disk/sim_world.h"
 
-#define META_EXTRA_BYTES (64ull << 20) /* room of the metadata area beyond the disk's size */
-
-struct sim_handle {
-    struct sfs_backend b;
-    struct sfs_sim_world *w;
-    struct sfs_sim_disk *disk;
-    uint64_t epoch;
-    bool cancelled;
-};
-
 bool sfs_sim_is_path(const char *path)
 {
     return strncmp(path, "sim:", 4) == 0;
 }
 
-/* --- one step ------------------------------------------------------------------------------------------------------------------------- */
+/* --- one step --------------------------------------------------------------------------------- */
 
-enum fate { FATE_DONE, FATE_FAIL, FATE_CRASH };
-
-struct step {
-    struct sim_handle *h;
-    struct sfs_sim_world *w;
-    struct sfs_sim_disk *disk;
-    struct sfs_sim_contents *c;
-    enum fate fate;
-};
-
-static bool handle_alive(const struct sim_handle *h)
+bool sfs_simhandle_alive(const struct sfs_sim_handle *h)
 {
     return !h->w->crashed && h->disk->present && h->disk->epoch == h->epoch;
 }
@@ -49,35 +30,35 @@ static bool fault_fires(struct sfs_sim_fault *f)
 }
 
 /* Takes the world's lock. -ENODEV: no, the handle is dead. */
-static int step_begin(struct step *s, struct sfs_backend *b, enum sfs_io_op op)
+int sfs_simstep_begin(struct sfs_sim_step *s, struct sfs_backend *b, enum sfs_io_op op)
 {
-    struct sim_handle *h = (struct sim_handle *)b;
-    *s = (struct step){ .h = h, .w = h->w, .disk = h->disk, .c = &h->disk->contents };
+    struct sfs_sim_handle *h = (struct sfs_sim_handle *)b;
+    *s = (struct sfs_sim_step){.h = h, .w = h->w, .disk = h->disk, .c = &h->disk->contents};
     sfs_env_yield(b->env);
     sfs_mutex_lock(&s->w->m);
-    while (s->disk->stalled && handle_alive(h) && !h->cancelled)
+    while (s->disk->stalled && sfs_simhandle_alive(h) && !h->cancelled)
         sfs_cond_wait(&s->w->c, &s->w->m);
-    if (!handle_alive(h) || h->cancelled) {
+    if (!sfs_simhandle_alive(h) || h->cancelled) {
         sfs_mutex_unlock(&s->w->m);
         return -ENODEV;
     }
     if (op != SFS_IO_READ) {
         s->w->io_count++;
         if (s->w->crash_in > 0 && --s->w->crash_in == 0)
-            s->fate = FATE_CRASH;
+            s->fate = SFS_SIM_FATE_CRASH;
     }
-    if (fault_fires(&s->disk->fail[op]) && s->fate == FATE_DONE)
-        s->fate = FATE_FAIL;
+    if (fault_fires(&s->disk->fail[op]) && s->fate == SFS_SIM_FATE_DONE)
+        s->fate = SFS_SIM_FATE_FAIL;
     return 0;
 }
 
 /* Lets go of the world. */
-static int64_t step_end(struct step *s, int64_t rc)
+int64_t sfs_simstep_end(struct sfs_sim_step *s, int64_t rc)
 {
-    if (s->fate == FATE_CRASH) {
+    if (s->fate == SFS_SIM_FATE_CRASH) {
         sfs_simworld_crash(s->w, s->w->crash_kill_only);
         rc = -ENODEV;
-    } else if (s->fate == FATE_FAIL) {
+    } else if (s->fate == SFS_SIM_FATE_FAIL) {
         rc = -EIO;
     }
     sfs_mutex_unlock(&s->w->m);
@@ -85,35 +66,37 @@ static int64_t step_end(struct step *s, int64_t rc)
     return rc;
 }
 
-/* Has a change of one piece happened? A failed one may have; one that a crash met is undone by the crash, unless just the daemon was killed. */
-static bool step_applies(const struct step *s)
+/* Has a change of one piece happened? A failed one may have; one that a crash met is undone by the crash,
+ * unless just the daemon was killed. */
+bool sfs_simstep_applies(const struct sfs_sim_step *s)
 {
-    if (s->fate == FATE_DONE || (s->fate == FATE_CRASH && !s->w->crash_kill_only))
+    if (s->fate == SFS_SIM_FATE_DONE || (s->fate == SFS_SIM_FATE_CRASH && !s->w->crash_kill_only))
         return true;
     return sfs_sim_coin(s->w->env);
 }
 
-static void step_write(const struct step *s, struct sfs_sim_store *store, uint64_t off, const uint8_t *data, size_t len)
+void sfs_simstep_write(const struct sfs_sim_step *s, struct sfs_sim_store *store, uint64_t off,
+                       const uint8_t *data, size_t len)
 {
-    if (s->fate == FATE_DONE || (s->fate == FATE_CRASH && !s->w->crash_kill_only))
+    if (s->fate == SFS_SIM_FATE_DONE || (s->fate == SFS_SIM_FATE_CRASH && !s->w->crash_kill_only))
         sfs_simstore_write(store, off, data, len);
     else
         sfs_simstore_write_some(store, s->w->env, off, data, len);
 }
 
-/* --- slabs ------------------------------------------------------------------------------------------------------------------------------- */
+/* --- slabs ------------------------------------------------------------------------------------ */
 
 static int sim_read(struct sfs_backend *b, uint32_t slot, uint64_t off, uint8_t *buf, size_t len)
 {
-    struct step s;
-    int rc = step_begin(&s, b, SFS_IO_READ);
+    struct sfs_sim_step s;
+    int rc = sfs_simstep_begin(&s, b, SFS_IO_READ);
     if (rc != 0)
         return rc;
     if (!s.c->slots[slot])
         rc = -ENOENT;
     else
         sfs_simstore_read(&s.c->slabs, slot * b->slab_bytes + off, buf, len);
-    return (int)step_end(&s, rc);
+    return (int)sfs_simstep_end(&s, rc);
 }
 
 static bool count_down(uint64_t *n)
@@ -122,7 +105,7 @@ static bool count_down(uint64_t *n)
 }
 
 /* Another block of the same slab, with room for the write; itself when there is none. */
-static uint64_t misdirected(struct step *s, uint64_t off, size_t len)
+static uint64_t misdirected(struct sfs_sim_step *s, uint64_t off, size_t len)
 {
     uint64_t blocks = (s->h->b.slab_bytes - len) / SFS_SIM_BLOCK;
     uint64_t other = off % SFS_SIM_BLOCK + sfs_env_rand(s->w->env) % (blocks + 1) * SFS_SIM_BLOCK;
@@ -133,8 +116,8 @@ static uint64_t misdirected(struct step *s, uint64_t off, size_t len)
 
 static int sim_write(struct sfs_backend *b, uint32_t slot, uint64_t off, const uint8_t *buf, size_t len)
 {
-    struct step s;
-    int rc = step_begin(&s, b, SFS_IO_WRITE);
+    struct sfs_sim_step s;
+    int rc = sfs_simstep_begin(&s, b, SFS_IO_WRITE);
     if (rc != 0)
         return rc;
     if (!s.c->slots[slot]) {
@@ -144,31 +127,31 @@ static int sim_write(struct sfs_backend *b, uint32_t slot, uint64_t off, const u
         if (count_down(&s.disk->misdirect_in))
             off = misdirected(&s, off, len);
         if (!lost)
-            step_write(&s, &s.c->slabs, slot * b->slab_bytes + off, buf, len);
+            sfs_simstep_write(&s, &s.c->slabs, slot * b->slab_bytes + off, buf, len);
     }
-    return (int)step_end(&s, rc);
+    return (int)sfs_simstep_end(&s, rc);
 }
 
 static int sim_sync(struct sfs_backend *b, struct sfs_request *rq)
 {
-    struct step s;
+    struct sfs_sim_step s;
     (void)rq;
-    int rc = step_begin(&s, b, SFS_IO_SYNC);
+    int rc = sfs_simstep_begin(&s, b, SFS_IO_SYNC);
     if (rc != 0)
         return rc;
-    if (s.fate == FATE_DONE) {
+    if (s.fate == SFS_SIM_FATE_DONE) {
         sfs_simstore_sync(&s.c->slabs);
         memcpy(s.c->slots_durable, s.c->slots, s.c->nslots);
-    } else if (s.fate == FATE_FAIL) {
+    } else if (s.fate == SFS_SIM_FATE_FAIL) {
         sfs_simstore_drop(&s.c->slabs, s.w->env);
     }
-    return (int)step_end(&s, 0);
+    return (int)sfs_simstep_end(&s, 0);
 }
 
 static int sim_slab_alloc(struct sfs_backend *b, uint32_t slot)
 {
-    struct step s;
-    int rc = step_begin(&s, b, SFS_IO_WRITE);
+    struct sfs_sim_step s;
+    int rc = sfs_simstep_begin(&s, b, SFS_IO_WRITE);
     if (rc != 0)
         return rc;
     if (s.c->slots[slot])
@@ -176,19 +159,19 @@ static int sim_slab_alloc(struct sfs_backend *b, uint32_t slot)
     else if (s.disk->full)
         rc = -ENOSPC;
     else
-        s.c->slots[slot] = step_applies(&s);
-    return (int)step_end(&s, rc);
+        s.c->slots[slot] = sfs_simstep_applies(&s);
+    return (int)sfs_simstep_end(&s, rc);
 }
 
 static int sim_slab_free(struct sfs_backend *b, uint32_t slot)
 {
-    struct step s;
-    int rc = step_begin(&s, b, SFS_IO_WRITE);
+    struct sfs_sim_step s;
+    int rc = sfs_simstep_begin(&s, b, SFS_IO_WRITE);
     if (rc != 0)
         return rc;
-    if (step_applies(&s))
+    if (sfs_simstep_applies(&s))
         s.c->slots[slot] = 0;
-    return (int)step_end(&s, 0);
+    return (int)sfs_simstep_end(&s, 0);
 }
 
 static bool sim_slot_claimed(struct sfs_backend *b, uint32_t slot)
@@ -200,232 +183,49 @@ static bool sim_slot_claimed(struct sfs_backend *b, uint32_t slot)
 
 static int sim_slab_list(struct sfs_backend *b, struct sfs_slot_list *l)
 {
-    struct step s;
-    int rc = step_begin(&s, b, SFS_IO_READ);
+    struct sfs_sim_step s;
+    int rc = sfs_simstep_begin(&s, b, SFS_IO_READ);
     if (rc != 0)
         return rc;
     for (uint32_t i = 0; rc == 0 && i < s.c->nslots; i++) {
         if (s.c->slots[i])
             rc = sfs_slot_list_add(l, i);
     }
-    return (int)step_end(&s, rc);
+    return (int)sfs_simstep_end(&s, rc);
 }
 
-/* --- label -------------------------------------------------------------------------------------------------------------------------------- */
+/* --- label ------------------------------------------------------------------------------------ */
 
 static int sim_label_write(struct sfs_backend *b, const uint8_t *bytes)
 {
-    struct step s;
-    int rc = step_begin(&s, b, SFS_IO_WRITE);
+    struct sfs_sim_step s;
+    int rc = sfs_simstep_begin(&s, b, SFS_IO_WRITE);
     if (rc != 0)
         return rc;
     /* Written and synced, with a copy: a crash leaves the old one or the new one. */
-    if (s.fate == FATE_DONE || sfs_sim_coin(s.w->env))
+    if (s.fate == SFS_SIM_FATE_DONE || sfs_sim_coin(s.w->env))
         memcpy(s.c->label, bytes, SFS_LABEL_BYTES);
-    return (int)step_end(&s, 0);
+    return (int)sfs_simstep_end(&s, 0);
 }
 
 static int sim_check(struct sfs_backend *b, char *why, size_t why_bytes)
 {
-    struct sim_handle *h = (struct sim_handle *)b;
+    struct sfs_sim_handle *h = (struct sfs_sim_handle *)b;
     sfs_mutex_lock(&h->w->m);
-    while (h->disk->stalled && handle_alive(h) && !h->cancelled)
+    while (h->disk->stalled && sfs_simhandle_alive(h) && !h->cancelled)
         sfs_cond_wait(&h->w->c, &h->w->m);
-    bool alive = handle_alive(h) && !h->cancelled;
+    bool alive = sfs_simhandle_alive(h) && !h->cancelled;
     sfs_mutex_unlock(&h->w->m);
     if (!alive)
         snprintf(why, why_bytes, "unplugged");
     return alive ? 0 : -ENODEV;
 }
 
-/* --- metadata ----------------------------------------------------------------------------------------------------------------------------- */
-
-static uint64_t meta_used_bytes(const struct sfs_sim_contents *c)
-{
-    const struct sfs_sim_file *f;
-    uint64_t used = 0;
-    LIST_FOREACH (f, &c->files, link)
-        used += f->now ? f->now->size : 0;
-    return used;
-}
-
-static uint64_t meta_free_bytes(const struct sfs_sim_disk *d)
-{
-    uint64_t room = d->size_bytes + META_EXTRA_BYTES, used = meta_used_bytes(&d->contents);
-    return d->full || used > room ? 0 : room - used;
-}
-
-static struct sfs_sim_inode *meta_inode(struct sfs_sim_contents *c, const char *name)
-{
-    struct sfs_sim_file *f = sfs_simcontents_find(c, name);
-    return f ? f->now : NULL;
-}
-
-/* Makes the file if need be. */
-static struct sfs_sim_inode *meta_make(struct sfs_sim_contents *c, const char *name)
-{
-    struct sfs_sim_file *f = sfs_simcontents_find(c, name);
-    if (!f) {
-        f = calloc(1, sizeof *f);
-        SFS_ASSERT(f != NULL);
-        snprintf(f->name, sizeof f->name, "%s", name);
-        LIST_INSERT_HEAD(&c->files, f, link);
-    }
-    if (!f->now) {
-        struct sfs_sim_inode *inode = calloc(1, sizeof *inode);
-        SFS_ASSERT(inode != NULL);
-        sfs_siminode_set(&f->now, inode);
-    }
-    return f->now;
-}
-
-static int64_t sim_meta_size(struct sfs_backend *b, const char *name)
-{
-    struct sim_handle *h = (struct sim_handle *)b;
-    sfs_mutex_lock(&h->w->m);
-    int64_t rc = -ENODEV;
-    if (handle_alive(h)) {
-        struct sfs_sim_inode *inode = meta_inode(&h->disk->contents, name);
-        rc = inode ? (int64_t)inode->size : -ENOENT;
-    }
-    sfs_mutex_unlock(&h->w->m);
-    return rc;
-}
-
-static int sim_meta_list(struct sfs_backend *b, struct sfs_meta_entry **out, size_t *n)
-{
-    struct sim_handle *h = (struct sim_handle *)b;
-    struct sfs_sim_file *f;
-    size_t count = 1;
-    int rc = -ENODEV;
-    *n = 0;
-    sfs_mutex_lock(&h->w->m);
-    if (handle_alive(h)) {
-        LIST_FOREACH (f, &h->disk->contents.files, link)
-            count++;
-        *out = calloc(count, sizeof **out);
-        rc = *out ? 0 : -ENOMEM;
-        LIST_FOREACH (f, &h->disk->contents.files, link) {
-            if (rc != 0 || !f->now)
-                continue;
-            snprintf((*out)[*n].name, sizeof (*out)[*n].name, "%s", f->name);
-            (*out)[(*n)++].size = f->now->size;
-        }
-    }
-    sfs_mutex_unlock(&h->w->m);
-    return rc;
-}
-
-static int64_t sim_meta_read(struct sfs_backend *b, const char *name, uint64_t off, uint8_t *buf, size_t len)
-{
-    struct step s;
-    int64_t rc = step_begin(&s, b, SFS_IO_READ);
-    if (rc != 0)
-        return rc;
-    struct sfs_sim_inode *inode = meta_inode(s.c, name);
-    if (!inode) {
-        rc = -ENOENT;
-    } else if (off < inode->size) {
-        if (len > inode->size - off)
-            len = (size_t)(inode->size - off);
-        sfs_simstore_read(&inode->store, off, buf, len);
-        rc = (int64_t)len;
-    }
-    return step_end(&s, rc);
-}
-
-/* To a size that is larger: what lies between reads as zeros, whatever was there before. */
-static int meta_grow(struct step *s, struct sfs_sim_inode *inode, uint64_t gap_end, uint64_t size)
-{
-    if (size - inode->size > meta_free_bytes(s->disk))
-        return -ENOSPC;
-    if (gap_end > inode->size)
-        sfs_simstore_write(&inode->store, inode->size, NULL, gap_end - inode->size);
-    inode->size = size;
-    return 0;
-}
-
-static int sim_meta_write(struct sfs_backend *b, const char *name, uint64_t off, const uint8_t *buf, size_t len)
-{
-    struct step s;
-    int rc = step_begin(&s, b, SFS_IO_WRITE);
-    if (rc != 0)
-        return rc;
-    struct sfs_sim_inode *inode = meta_inode(s.c, name);
-    if (!inode && s.disk->full)
-        rc = -ENOSPC;
-    else if (!inode)
-        inode = meta_make(s.c, name);
-    if (rc == 0 && len > 0 && off + len > inode->size)
-        rc = meta_grow(&s, inode, off, off + len);
-    if (rc == 0)
-        step_write(&s, &inode->store, off, buf, len);
-    return (int)step_end(&s, rc);
-}
-
-static int sim_meta_truncate(struct sfs_backend *b, const char *name, uint64_t size)
-{
-    struct step s;
-    int rc = step_begin(&s, b, SFS_IO_WRITE);
-    if (rc != 0)
-        return rc;
-    struct sfs_sim_inode *inode = meta_inode(s.c, name);
-    if (!inode)
-        rc = -ENOENT;
-    else if (!step_applies(&s))
-        rc = 0;
-    else if (size > inode->size)
-        rc = meta_grow(&s, inode, size, size);
-    else
-        inode->size = size;
-    return (int)step_end(&s, rc);
-}
-
-static int sim_meta_sync(struct sfs_backend *b, const char *name)
-{
-    struct step s;
-    int rc = step_begin(&s, b, SFS_IO_SYNC);
-    if (rc != 0)
-        return rc;
-    struct sfs_sim_file *f = sfs_simcontents_find(s.c, name);
-    if (f && s.fate == FATE_DONE) {
-        sfs_siminode_set(&f->durable, f->now);
-        if (f->now) {
-            f->now->durable_size = f->now->size;
-            sfs_simstore_sync(&f->now->store);
-        }
-    } else if (f && f->now && s.fate == FATE_FAIL) {
-        sfs_simstore_drop(&f->now->store, s.w->env);
-    }
-    return (int)step_end(&s, 0);
-}
-
-static int sim_meta_delete(struct sfs_backend *b, const char *name)
-{
-    struct step s;
-    int rc = step_begin(&s, b, SFS_IO_WRITE);
-    if (rc != 0)
-        return rc;
-    struct sfs_sim_file *f = sfs_simcontents_find(s.c, name);
-    if (f && step_applies(&s))
-        sfs_siminode_set(&f->now, NULL);
-    return (int)step_end(&s, 0);
-}
-
-static int64_t sim_meta_free_bytes(struct sfs_backend *b)
-{
-    struct step s;
-    int rc = step_begin(&s, b, SFS_IO_READ);
-    if (rc != 0)
-        return rc;
-    return step_end(&s, (int64_t)meta_free_bytes(s.disk));
-}
-
-/* --- open, format ------------------------------------------------------------------------------------------------------------------------ */
+/* --- open, format ----------------------------------------------------------------------------- */
 
 static void sim_release(struct sfs_backend *b)
 {
-    struct sim_handle *h = (struct sim_handle *)b;
+    struct sfs_sim_handle *h = (struct sfs_sim_handle *)b;
     sfs_mutex_lock(&h->w->m);
     if (h->disk->epoch == h->epoch)
         h->disk->open = false;
@@ -440,7 +240,7 @@ static void sim_destroy(struct sfs_backend *b)
 
 static void sim_cancel(struct sfs_backend *b)
 {
-    struct sim_handle *h = (struct sim_handle *)b;
+    struct sfs_sim_handle *h = (struct sfs_sim_handle *)b;
     sfs_mutex_lock(&h->w->m);
     h->cancelled = true;
     sfs_cond_broadcast(&h->w->c);
@@ -460,18 +260,19 @@ static const struct sfs_backend_ops sim_ops = {
     .slab_free = sim_slab_free,
     .slot_claimed = sim_slot_claimed,
     .slab_list = sim_slab_list,
-    .meta_size = sim_meta_size,
-    .meta_list = sim_meta_list,
-    .meta_read = sim_meta_read,
-    .meta_write = sim_meta_write,
-    .meta_truncate = sim_meta_truncate,
-    .meta_sync = sim_meta_sync,
-    .meta_delete = sim_meta_delete,
-    .meta_free_bytes = sim_meta_free_bytes,
+    .meta_size = sfs_sim_meta_size,
+    .meta_list = sfs_sim_meta_list,
+    .meta_read = sfs_sim_meta_read,
+    .meta_write = sfs_sim_meta_write,
+    .meta_truncate = sfs_sim_meta_truncate,
+    .meta_sync = sfs_sim_meta_sync,
+    .meta_delete = sfs_sim_meta_delete,
+    .meta_free_bytes = sfs_sim_meta_free_bytes,
 };
 
 /* Takes the world's lock on success. */
-static int find_lock(struct sfs_sim_world *w, const char *path, struct sfs_sim_disk **out, struct sfs_error *err)
+static int find_lock(struct sfs_sim_world *w, const char *path, struct sfs_sim_disk **out,
+                     struct sfs_error *err)
 {
     if (!w)
         return sfs_error_set(err, -ENOENT, "%s does not exist.", path);
@@ -492,14 +293,14 @@ static int label_read(const struct sfs_sim_disk *d, struct sfs_label *out, struc
     return sfs_label_decode(d->contents.label, out, err);
 }
 
-int sfs_sim_open(struct sfs_sim_world *w, const char *path, bool readonly, struct sfs_label *label, struct sfs_backend **out,
-                 struct sfs_error *err)
+int sfs_sim_open(struct sfs_sim_world *w, const char *path, bool readonly, struct sfs_label *label,
+                 struct sfs_backend **out, struct sfs_error *err)
 {
     struct sfs_sim_disk *d;
     int rc = find_lock(w, path, &d, err);
     if (rc != 0)
         return rc;
-    struct sim_handle *h = calloc(1, sizeof *h);
+    struct sfs_sim_handle *h = calloc(1, sizeof *h);
     if (!h || sfs_backend_init(&h->b, &sim_ops, w->env, path, readonly) != 0) {
         free(h);
         rc = sfs_error_set(err, -ENOMEM, "Out of memory.");
@@ -526,8 +327,8 @@ out:
     return rc;
 }
 
-static int format_locked(struct sfs_sim_disk *d, const char *path, uint64_t want_bytes, bool force, struct sfs_label *label,
-                         struct sfs_error *err)
+static int format_locked(struct sfs_sim_disk *d, const char *path, uint64_t want_bytes, bool force,
+                         struct sfs_label *label, struct sfs_error *err)
 {
     char have[16], slab[16];
     if (d->open)
@@ -539,7 +340,8 @@ static int format_locked(struct sfs_sim_disk *d, const char *path, uint64_t want
     label->capacity_slabs = (want_bytes ? want_bytes : d->size_bytes) / label->slab_bytes;
     if (label->capacity_slabs == 0)
         return sfs_error_set(err, -ENOSPC, "%s has %s to give, less than one slab of %s.", path,
-                             sfs_size_format(want_bytes ? want_bytes : d->size_bytes, have), sfs_size_format(label->slab_bytes, slab));
+                             sfs_size_format(want_bytes ? want_bytes : d->size_bytes, have),
+                             sfs_size_format(label->slab_bytes, slab));
     sfs_simcontents_clear(&d->contents);
     sfs_simcontents_init(&d->contents);
     d->contents.nslots = (uint32_t)label->capacity_slabs;
@@ -551,8 +353,8 @@ static int format_locked(struct sfs_sim_disk *d, const char *path, uint64_t want
     return 0;
 }
 
-int sfs_sim_format(struct sfs_sim_world *w, const char *path, uint64_t want_bytes, bool force, struct sfs_label *label,
-                   struct sfs_error *err)
+int sfs_sim_format(struct sfs_sim_world *w, const char *path, uint64_t want_bytes, bool force,
+                   struct sfs_label *label, struct sfs_error *err)
 {
     struct sfs_sim_disk *d;
     int rc = find_lock(w, path, &d, err);
@@ -563,7 +365,8 @@ int sfs_sim_format(struct sfs_sim_world *w, const char *path, uint64_t want_byte
     return rc;
 }
 
-int sfs_sim_wipe(struct sfs_sim_world *w, const char *path, const struct sfs_uuid *pool, struct sfs_error *err)
+int sfs_sim_wipe(struct sfs_sim_world *w, const char *path, const struct sfs_uuid *pool,
+                 struct sfs_error *err)
 {
     struct sfs_sim_disk *d;
     struct sfs_label *l = malloc(sizeof *l);
@@ -587,7 +390,8 @@ out:
     return rc;
 }
 
-int sfs_sim_probe(struct sfs_sim_world *w, const char *path, struct sfs_disk_probe *out, struct sfs_error *err)
+int sfs_sim_probe(struct sfs_sim_world *w, const char *path, struct sfs_disk_probe *out,
+                  struct sfs_error *err)
 {
     struct sfs_sim_disk *d;
     int rc = find_lock(w, path, &d, err);

@@ -37,7 +37,8 @@ struct sfs_sim_disk *sfs_simworld_find(struct sfs_sim_world *w, const char *name
     struct sfs_sim_disk *d;
     if (sfs_sim_is_path(name))
         name += strlen("sim:");
-    LIST_FOREACH (d, &w->disks, link) {
+    LIST_FOREACH(d, &w->disks, link)
+    {
         if (strcmp(d->name, name) == 0)
             return d;
     }
@@ -83,7 +84,7 @@ int sfs_sim_add(struct sfs_sim_world *w, const char *name, uint64_t size_bytes, 
     return rc;
 }
 
-/* --- crashes ------------------------------------------------------------------------------------------------------------------------- */
+/* --- crashes ---------------------------------------------------------------------------------- */
 
 static void disk_cut_off(struct sfs_sim_disk *d)
 {
@@ -96,7 +97,8 @@ void sfs_simworld_crash(struct sfs_sim_world *w, bool kill_only)
     struct sfs_sim_disk *d;
     w->crashed = true;
     w->crash_in = 0;
-    LIST_FOREACH (d, &w->disks, link) {
+    LIST_FOREACH(d, &w->disks, link)
+    {
         disk_cut_off(d);
         if (!kill_only)
             sfs_simcontents_resolve(&d->contents, w->env);
@@ -144,12 +146,12 @@ uint64_t sfs_sim_io_count(const struct sfs_sim_world *w)
     return count;
 }
 
-/* --- faults on one disk -------------------------------------------------------------------------------------------------------------- */
+/* --- faults on one disk ----------------------------------------------------------------------- */
 
 void sfs_sim_fail_at(struct sfs_sim_world *w, const char *name, enum sfs_io_op op, uint64_t nth, bool sticky)
 {
     struct sfs_sim_disk *d = disk_lock(w, name);
-    d->fail[op] = (struct sfs_sim_fault){ .nth = nth, .sticky = sticky };
+    d->fail[op] = (struct sfs_sim_fault){.nth = nth, .sticky = sticky};
     disk_unlock(w);
 }
 
@@ -246,7 +248,8 @@ void sfs_sim_restore(struct sfs_sim_world *w, const char *name)
     disk_unlock(w);
 }
 
-int sfs_sim_peek(struct sfs_sim_world *w, const char *name, uint32_t slot, uint64_t off, void *out, uint32_t len)
+int sfs_sim_peek(struct sfs_sim_world *w, const char *name, uint32_t slot, uint64_t off, void *out,
+                 uint32_t len)
 {
     struct sfs_sim_disk *d = disk_lock(w, name);
     uint64_t slab = slab_bytes(d);

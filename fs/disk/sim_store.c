@@ -25,7 +25,7 @@ bool sfs_sim_coin(struct sfs_env *env)
     return sfs_env_rand(env) & 1;
 }
 
-/* --- blocks ------------------------------------------------------------------------------------------------------------------------ */
+/* --- blocks ----------------------------------------------------------------------------------- */
 
 static struct sfs_sim_block *block_find(const struct sfs_sim_store *s, uint64_t number)
 {
@@ -100,7 +100,8 @@ void sfs_simstore_read(const struct sfs_sim_store *s, uint64_t off, uint8_t *out
     }
 }
 
-static void write_parts(struct sfs_sim_store *s, struct sfs_env *env, uint64_t off, const uint8_t *data, size_t len)
+static void write_parts(struct sfs_sim_store *s, struct sfs_env *env, uint64_t off, const uint8_t *data,
+                        size_t len)
 {
     while (len > 0) {
         size_t n = part_len(off, len);
@@ -122,7 +123,8 @@ void sfs_simstore_write(struct sfs_sim_store *s, uint64_t off, const uint8_t *da
     write_parts(s, NULL, off, data, len);
 }
 
-void sfs_simstore_write_some(struct sfs_sim_store *s, struct sfs_env *env, uint64_t off, const uint8_t *data, size_t len)
+void sfs_simstore_write_some(struct sfs_sim_store *s, struct sfs_env *env, uint64_t off, const uint8_t *data,
+                             size_t len)
 {
     write_parts(s, env, off, data, len);
 }
@@ -190,7 +192,8 @@ void sfs_simstore_copy(struct sfs_sim_store *to, const struct sfs_sim_store *fro
 void sfs_simstore_clear(struct sfs_sim_store *s)
 {
     struct sfs_sim_block *b, *next;
-    HASH_ITER(hh, s->blocks, b, next) {
+    HASH_ITER(hh, s->blocks, b, next)
+    {
         HASH_DEL(s->blocks, b);
         free(b->durable);
         free(b->pending);
@@ -198,7 +201,7 @@ void sfs_simstore_clear(struct sfs_sim_store *s)
     }
 }
 
-/* --- contents ---------------------------------------------------------------------------------------------------------------------- */
+/* --- contents --------------------------------------------------------------------------------- */
 
 void sfs_siminode_set(struct sfs_sim_inode **slot, struct sfs_sim_inode *inode)
 {
@@ -243,7 +246,8 @@ void sfs_simcontents_clear(struct sfs_sim_contents *c)
 struct sfs_sim_file *sfs_simcontents_find(struct sfs_sim_contents *c, const char *name)
 {
     struct sfs_sim_file *f;
-    LIST_FOREACH (f, &c->files, link) {
+    LIST_FOREACH(f, &c->files, link)
+    {
         if (strcmp(f->name, name) == 0)
             return f;
     }
@@ -269,7 +273,8 @@ void sfs_simcontents_copy(struct sfs_sim_contents *to, const struct sfs_sim_cont
     to->slots = slots_copy(from->slots, from->nslots);
     to->slots_durable = slots_copy(from->slots, from->nslots);
     sfs_simstore_copy(&to->slabs, &from->slabs);
-    LIST_FOREACH (f, &from->files, link) {
+    LIST_FOREACH(f, &from->files, link)
+    {
         if (!f->now)
             continue;
         struct sfs_sim_file *g = sim_alloc(sizeof *g);

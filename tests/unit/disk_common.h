@@ -61,9 +61,10 @@ static inline void test_pattern(uint8_t *out, size_t len, uint64_t seed)
     }
 }
 
-static inline int test_io(struct sfs_disk *d, enum sfs_io_op op, uint32_t slot, uint64_t off, struct sfs_buf *buf, uint32_t len)
+static inline int test_io(struct sfs_disk *d, enum sfs_io_op op, uint32_t slot, uint64_t off,
+                          struct sfs_buf *buf, uint32_t len)
 {
-    struct sfs_io io = { .op = op, .disk = d, .slot = slot, .off = off, .len = len, .buf = buf };
+    struct sfs_io io = {.op = op, .disk = d, .slot = slot, .off = off, .len = len, .buf = buf};
     unsigned failed = sfs_io_run(&io, 1);
     cr_assert_eq(failed, io.result != 0);
     return io.result;

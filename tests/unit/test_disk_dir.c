@@ -16,8 +16,8 @@ static struct sfs_disk *disk;
 
 static void open_disk(void)
 {
-    struct sfs_error err = { 0 };
-    struct sfs_disk_opts opts = { .timeout_ns = 20000000000ull };
+    struct sfs_error err = {0};
+    struct sfs_disk_opts opts = {.timeout_ns = 20000000000ull};
     cr_assert_eq(sfs_disk_open(env, path, &opts, &disk, &err), 0, "%s", err.text);
 }
 
@@ -29,8 +29,8 @@ static void close_disk(void)
 
 static int try_open(void)
 {
-    struct sfs_error err = { 0 };
-    struct sfs_disk_opts opts = { 0 };
+    struct sfs_error err = {0};
+    struct sfs_disk_opts opts = {0};
     struct sfs_disk *d = NULL;
     int rc = sfs_disk_open(env, path, &opts, &d, &err);
     cr_assert(rc == 0 || strlen(err.text) > 10);
@@ -40,7 +40,7 @@ static int try_open(void)
 
 static int format(uint64_t want_bytes, bool force)
 {
-    struct sfs_error err = { 0 };
+    struct sfs_error err = {0};
     int rc = sfs_disk_format(env, path, NULL, want_bytes, force, label, &err);
     cr_assert(rc == 0 || strlen(err.text) > 10);
     return rc;
@@ -126,7 +126,7 @@ Test(disk_dir, slabs)
 /* More slabs than descriptors are kept open, with a small limit on top. */
 Test(disk_dir, many_slabs)
 {
-    struct rlimit limit = { 100, 100 };
+    struct rlimit limit = {100, 100};
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     for (uint32_t i = 0; i < 700; i++) {
         cr_assert_eq(sfs_disk_slab_alloc(disk, i), 0, "%u", i);
@@ -275,7 +275,7 @@ Test(disk_dir, metadata)
     cr_assert_eq(sfs_disk_meta_size(disk, "snapshot-1"), -ENOENT);
     cr_assert_eq(sfs_disk_meta_read(disk, "snapshot-1", bytes, 1, 0), -ENOENT);
     for (size_t i = 0; i < 4; i++) {
-        static const char *const bad[] = { "", "..", "a/b", "name-that-is-longer-than-31-bytes" };
+        static const char *const bad[] = {"", "..", "a/b", "name-that-is-longer-than-31-bytes"};
         cr_assert_eq(sfs_disk_meta_write(disk, bad[i], "x", 1, 0), -EINVAL);
     }
     cr_assert_gt(sfs_disk_meta_free_bytes(disk), MIB);

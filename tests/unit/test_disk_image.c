@@ -14,8 +14,8 @@ static struct sfs_disk *disk;
 
 static void open_disk(void)
 {
-    struct sfs_error err = { 0 };
-    struct sfs_disk_opts opts = { .timeout_ns = 20000000000ull };
+    struct sfs_error err = {0};
+    struct sfs_disk_opts opts = {.timeout_ns = 20000000000ull};
     cr_assert_eq(sfs_disk_open(env, path, &opts, &disk, &err), 0, "%s", err.text);
 }
 
@@ -27,8 +27,8 @@ static void close_disk(void)
 
 static int try_open(void)
 {
-    struct sfs_error err = { 0 };
-    struct sfs_disk_opts opts = { 0 };
+    struct sfs_error err = {0};
+    struct sfs_disk_opts opts = {0};
     struct sfs_disk *d = NULL;
     int rc = sfs_disk_open(env, path, &opts, &d, &err);
     cr_assert(rc == 0 || strlen(err.text) > 10);
@@ -38,7 +38,7 @@ static int try_open(void)
 
 static int format(bool force)
 {
-    struct sfs_error err = { 0 };
+    struct sfs_error err = {0};
     int rc = sfs_disk_format(env, path, NULL, 0, force, label, &err);
     cr_assert(rc == 0 || strlen(err.text) > 10);
     return rc;
@@ -166,7 +166,7 @@ Test(disk_image, too_small)
 
 Test(disk_image, label_is_mended_from_its_copy)
 {
-    static const uint8_t junk[SFS_LABEL_BYTES] = { 1 };
+    static const uint8_t junk[SFS_LABEL_BYTES] = {1};
     uint8_t front[SFS_LABEL_BYTES], copy[SFS_LABEL_BYTES];
     struct sfs_label *l = malloc(sizeof *l);
     sfs_disk_label(disk, l);
@@ -175,7 +175,7 @@ Test(disk_image, label_is_mended_from_its_copy)
     close_disk();
 
     poke(0, junk, sizeof junk);
-    struct sfs_disk_opts opts = { .readonly = true };
+    struct sfs_disk_opts opts = {.readonly = true};
     cr_assert_eq(sfs_disk_open(env, path, &opts, &disk, NULL), 0);
     cr_assert_eq(sfs_disk_write_label(disk, l), -EROFS);
     cr_assert_eq(test_write(disk, 0, 0, 4096, 1), -EROFS);
@@ -206,7 +206,7 @@ Test(disk_image, label_is_mended_from_its_copy)
     free(l);
 }
 
-/* --- metadata ----------------------------------------------------------------------------------------------------------------------- */
+/* --- metadata --------------------------------------------------------------------------------- */
 
 static void meta_fill(const char *name, uint64_t off, size_t len, uint64_t seed)
 {
@@ -220,7 +220,8 @@ static bool meta_is(const char *name, uint64_t off, size_t len, uint64_t seed)
 {
     uint8_t *bytes = malloc(len), *want = malloc(len);
     test_pattern(want, len, seed);
-    bool same = sfs_disk_meta_read(disk, name, bytes, len, off) == (int64_t)len && memcmp(bytes, want, len) == 0;
+    bool same =
+        sfs_disk_meta_read(disk, name, bytes, len, off) == (int64_t)len && memcmp(bytes, want, len) == 0;
     free(bytes);
     free(want);
     return same;
@@ -374,7 +375,8 @@ Test(disk_image, torn_map)
     open_disk();
     cr_assert(meta_is("f0", 0, 5000, 0));
     cr_assert(meta_is("f2", 0, 5000, 2));
-    cr_assert_eq(sfs_disk_meta_size(disk, "f3"), -ENOENT, "the last sync's map is torn: the one before counts");
+    cr_assert_eq(sfs_disk_meta_size(disk, "f3"), -ENOENT,
+                 "the last sync's map is torn: the one before counts");
     meta_fill("f3", 0, 5000, 3);
     cr_assert_eq(sfs_disk_meta_sync(disk, "f3"), 0);
     close_disk();
@@ -394,7 +396,8 @@ Test(disk_image, torn_map)
     cr_assert(meta_is("f1", 0, 5000, 1));
 }
 
-/* Maps with a right checksum that make no sense, and random ones: the disk opens, the area is empty or the older map's. */
+/* Maps with a right checksum that make no sense, and random ones: the disk opens, the area is empty or the
+ * older map's. */
 Test(disk_image, hostile_map)
 {
     meta_fill("a", 0, 200000, 1);
@@ -414,7 +417,7 @@ Test(disk_image, hostile_map)
         if (h->bytes == used)
             h->checksum = sfs_format_checksum(bad, used);
         poke(label->layout.map_off + newer * label->layout.map_bytes, bad, label->layout.map_bytes);
-        struct sfs_disk_opts opts = { .readonly = true };
+        struct sfs_disk_opts opts = {.readonly = true};
         cr_assert_eq(sfs_disk_open(env, path, &opts, &disk, NULL), 0);
         int64_t size = sfs_disk_meta_size(disk, "a");
         uint8_t byte;
@@ -426,7 +429,7 @@ Test(disk_image, hostile_map)
     free(bad);
 }
 
-/* --- gone ----------------------------------------------------------------------------------------------------------------------------- */
+/* --- gone ------------------------------------------------------------------------------------- */
 
 static void assert_gone(void)
 {
@@ -467,7 +470,7 @@ Test(disk_image, renamed)
 
 Test(disk_image, overwritten)
 {
-    uint8_t zeros[4096] = { 0 };
+    uint8_t zeros[4096] = {0};
     poke(0, zeros, sizeof zeros);
     assert_gone();
 }

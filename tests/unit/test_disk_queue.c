@@ -1,4 +1,5 @@
-/* The queue with real threads: many callers at once, and workers that hang in a backend and come back late. */
+/* The queue with real threads: many callers at once, and workers that hang in a backend and come back late.
+ */
 #include "tests/unit/disk_common.h"
 #include "fs/disk/queue.h"
 
@@ -77,7 +78,7 @@ Test(disk_queue, stuck_workers_are_left_behind)
 {
     struct sfs_env *env = sfs_env_new_real();
     struct sfs_label *label = test_label_new(env, "hang", SLAB);
-    struct sfs_disk_opts opts = { .timeout_ns = 200 * MS, .workers = 3 };
+    struct sfs_disk_opts opts = {.timeout_ns = 200 * MS, .workers = 3};
     struct sfs_disk *d = NULL;
     int destroyed = 0;
     uint8_t last = 0;
@@ -89,7 +90,8 @@ Test(disk_queue, stuck_workers_are_left_behind)
     struct sfs_buf *buf = sfs_buf_new(4096);
     memset(buf->data, 0x77, 4096);
     for (unsigned i = 0; i < 6; i++)
-        ios[i] = (struct sfs_io){ .op = SFS_IO_WRITE, .disk = d, .slot = i < 2 ? 1 : 2, .len = 4096, .buf = buf };
+        ios[i] =
+            (struct sfs_io){.op = SFS_IO_WRITE, .disk = d, .slot = i < 2 ? 1 : 2, .len = 4096, .buf = buf};
     uint64_t start_ns = sfs_env_mono_ns(env);
     cr_assert_eq(sfs_io_run(ios, 6), 2);
     uint64_t took_ns = sfs_env_mono_ns(env) - start_ns;
@@ -124,7 +126,8 @@ struct hammer {
     unsigned failed;
 };
 
-/* Each thread has a slot of its own: writes both disks at once, reads back, syncs, appends to a metadata file. */
+/* Each thread has a slot of its own: writes both disks at once, reads back, syncs, appends to a metadata
+ * file. */
 static void hammer_main(void *arg)
 {
     struct hammer *h = arg;
@@ -136,10 +139,20 @@ static void hammer_main(void *arg)
         test_pattern(buf->data, 16384, h->number * 1000 + round);
         struct sfs_io ios[2];
         for (unsigned i = 0; i < 2; i++)
-            ios[i] = (struct sfs_io){ .op = SFS_IO_WRITE, .disk = h->disks[i], .slot = h->number, .off = off, .len = 16384, .buf = buf };
+            ios[i] = (struct sfs_io){.op = SFS_IO_WRITE,
+                                     .disk = h->disks[i],
+                                     .slot = h->number,
+                                     .off = off,
+                                     .len = 16384,
+                                     .buf = buf};
         h->failed += sfs_io_run(ios, 2);
         for (unsigned i = 0; i < 2; i++) {
-            struct sfs_io io = { .op = SFS_IO_READ, .disk = h->disks[i], .slot = h->number, .off = off, .len = 16384, .buf = got };
+            struct sfs_io io = {.op = SFS_IO_READ,
+                                .disk = h->disks[i],
+                                .slot = h->number,
+                                .off = off,
+                                .len = 16384,
+                                .buf = got};
             h->failed += sfs_io_run(&io, 1);
             h->failed += memcmp(got->data, buf->data, 16384) != 0;
             h->failed += sfs_disk_meta_write(h->disks[i], name, buf->data, 3000, round * 3000u) != 0;
@@ -162,7 +175,7 @@ static void hammer_main(void *arg)
 Test(disk_queue, many_threads)
 {
     struct sfs_env *env = sfs_env_new_real();
-    struct sfs_error err = { 0 };
+    struct sfs_error err = {0};
     char *dir = test_scratch_new(), paths[2][600], command[700];
     struct sfs_disk *disks[2];
     snprintf(paths[0], sizeof paths[0], "%s", dir);
@@ -170,7 +183,7 @@ Test(disk_queue, many_threads)
     snprintf(command, sizeof command, "truncate -s 64M '%s'", paths[1]);
     cr_assert_eq(system(command), 0);
     for (unsigned i = 0; i < 2; i++) {
-        struct sfs_disk_opts opts = { 0 };
+        struct sfs_disk_opts opts = {0};
         struct sfs_label *label = test_label_new(env, i ? "image" : "dir", SLAB);
         cr_assert_eq(sfs_disk_format(env, paths[i], NULL, 8u << 20, false, label, &err), 0, "%s", err.text);
         cr_assert_eq(sfs_disk_open(env, paths[i], &opts, &disks[i], &err), 0, "%s", err.text);
@@ -181,7 +194,7 @@ Test(disk_queue, many_threads)
     struct hammer h[6];
     struct sfs_thread *threads[6];
     for (unsigned i = 0; i < 6; i++) {
-        h[i] = (struct hammer){ env, { disks[0], disks[1] }, i, 0 };
+        h[i] = (struct hammer){env, {disks[0], disks[1]}, i, 0};
         cr_assert_eq(sfs_thread_start(env, "hammer", hammer_main, &h[i], &threads[i]), 0);
     }
     for (unsigned i = 0; i < 6; i++) {

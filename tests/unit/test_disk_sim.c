@@ -14,8 +14,8 @@ struct rig {
 
 static struct sfs_disk *rig_open(struct rig *r, const char *path)
 {
-    struct sfs_error err = { 0 };
-    struct sfs_disk_opts opts = { .world = r->w, .workers = 2, .timeout_ns = 1000000000 };
+    struct sfs_error err = {0};
+    struct sfs_disk_opts opts = {.world = r->w, .workers = 2, .timeout_ns = 1000000000};
     struct sfs_disk *d = NULL;
     cr_assert_eq(sfs_disk_open(r->env, path, &opts, &d, &err), 0, "%s", err.text);
     return d;
@@ -23,7 +23,7 @@ static struct sfs_disk *rig_open(struct rig *r, const char *path)
 
 static void rig_format(struct rig *r, const char *name, uint64_t size_bytes)
 {
-    struct sfs_error err = { 0 };
+    struct sfs_error err = {0};
     char path[80];
     snprintf(path, sizeof path, "sim:%s", name);
     cr_assert_eq(sfs_sim_add(r->w, name, size_bytes, SFS_MEDIA_SSD), 0);
@@ -49,7 +49,7 @@ static void rig_main(void *arg)
 
 static void rig_run(uint64_t seed, void (*body)(struct rig *))
 {
-    struct rig r = { .env = sfs_env_new_sim(seed), .body = body };
+    struct rig r = {.env = sfs_env_new_sim(seed), .body = body};
     sfs_sim_run(r.env, rig_main, &r);
     sfs_env_free(r.env);
     sfs_buf_trim_pool();
@@ -62,7 +62,7 @@ static void reopen(struct rig *r)
     r->d = rig_open(r, "sim:a");
 }
 
-/* --- plain use ------------------------------------------------------------------------------------------------------------------------ */
+/* --- plain use -------------------------------------------------------------------------------- */
 
 static void body_plain(struct rig *r)
 {
@@ -74,7 +74,7 @@ static void body_plain(struct rig *r)
     cr_assert_eq(test_write(r->d, 0, SLAB - BLOCK, 2 * BLOCK, 1), -EINVAL, "beyond the slab");
     cr_assert_eq(test_read_is(r->d, 1, 5 * BLOCK, 3 * BLOCK, 1), 0);
 
-    struct sfs_disk_opts opts = { .world = r->w };
+    struct sfs_disk_opts opts = {.world = r->w};
     struct sfs_disk *second = NULL;
     cr_assert_eq(sfs_disk_open(r->env, "sim:a", &opts, &second, NULL), -EBUSY);
     cr_assert_eq(sfs_disk_open(r->env, "sim:nowhere", &opts, &second, NULL), -ENOENT);
@@ -102,11 +102,12 @@ Test(disk_sim, plain)
     rig_run(1, body_plain);
 }
 
-/* --- crashes -------------------------------------------------------------------------------------------------------------------------- */
+/* --- crashes ---------------------------------------------------------------------------------- */
 
 enum outcome { OLD, NEW, TORN };
 
-static enum outcome block_outcome(struct rig *r, uint32_t slot, uint32_t block, const uint8_t *old, const uint8_t *new)
+static enum outcome block_outcome(struct rig *r, uint32_t slot, uint32_t block, const uint8_t *old,
+                                  const uint8_t *new)
 {
     uint8_t got[BLOCK];
     cr_assert_eq(sfs_sim_peek(r->w, "a", slot, block * BLOCK, got, BLOCK), 0);
@@ -115,14 +116,15 @@ static enum outcome block_outcome(struct rig *r, uint32_t slot, uint32_t block, 
     if (memcmp(got, old, BLOCK) == 0)
         return OLD;
     for (unsigned i = 0; i < BLOCK; i += 512)
-        cr_assert(memcmp(got + i, old + i, 512) == 0 || memcmp(got + i, new + i, 512) == 0, "torn by sectors only");
+        cr_assert(memcmp(got + i, old + i, 512) == 0 || memcmp(got + i, new + i, 512) == 0,
+                  "torn by sectors only");
     return TORN;
 }
 
 static void body_crash(struct rig *r)
 {
     uint8_t *old = malloc(SLAB), *new = malloc(SLAB);
-    unsigned seen[3] = { 0 };
+    unsigned seen[3] = {0};
     test_pattern(old, SLAB, 1);
     test_pattern(new, SLAB, 2);
     for (unsigned round = 0; round < 8; round++) {
@@ -137,7 +139,7 @@ static void body_crash(struct rig *r)
         cr_assert_eq(sfs_disk_meta_size(r->d, "x"), -ENODEV);
         reopen(r);
         for (unsigned i = 0; i < SLAB / BLOCK; i++)
-            seen[block_outcome(r, 2, i, old + i * BLOCK, new + i * BLOCK)]++;
+            seen[block_outcome(r, 2, i, old + i * BLOCK, new + i *BLOCK)]++;
     }
     cr_assert(seen[OLD] > 0 && seen[NEW] > 0 && seen[TORN] > 0, "%u %u %u", seen[OLD], seen[NEW], seen[TORN]);
 
@@ -222,7 +224,7 @@ Test(disk_sim, crash_at)
     rig_run(4, body_crash_at);
 }
 
-/* --- faults --------------------------------------------------------------------------------------------------------------------------- */
+/* --- faults ----------------------------------------------------------------------------------- */
 
 static void count_state(struct sfs_disk *d, void *ctx)
 {
@@ -270,7 +272,7 @@ Test(disk_sim, failures)
 
 static void body_vanish(struct rig *r)
 {
-    struct sfs_disk_opts opts = { .world = r->w };
+    struct sfs_disk_opts opts = {.world = r->w};
     struct sfs_disk *d = NULL;
     cr_assert_eq(test_write(r->d, 0, 0, BLOCK, 1), 0);
     cr_assert_eq(test_sync(r->d), 0);
@@ -303,7 +305,12 @@ static void body_stall(struct rig *r)
         memset(buf->data, 0, BLOCK);
         struct sfs_io ios[6];
         for (unsigned i = 0; i < 6; i++)
-            ios[i] = (struct sfs_io){ .op = SFS_IO_WRITE, .disk = i < 5 ? r->d : b, .slot = 0, .off = i * BLOCK, .len = BLOCK, .buf = buf };
+            ios[i] = (struct sfs_io){.op = SFS_IO_WRITE,
+                                     .disk = i < 5 ? r->d : b,
+                                     .slot = 0,
+                                     .off = i * BLOCK,
+                                     .len = BLOCK,
+                                     .buf = buf};
         uint64_t before_ns = sfs_env_mono_ns(r->env);
         cr_assert_eq(sfs_io_run(ios, 6), 5);
         uint64_t took_ns = sfs_env_mono_ns(r->env) - before_ns;

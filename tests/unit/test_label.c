@@ -17,7 +17,7 @@ static void setup(void)
     in->capacity_slabs = 4000;
     in->compat = 5;
     in->ro_compat = 6;
-    in->layout = (struct sfs_image_layout){ 1ull << 40, 40960, 1 << 20, 1 << 24, 1 << 16, 1 << 18, 64, 128 };
+    in->layout = (struct sfs_image_layout){1ull << 40, 40960, 1 << 20, 1 << 24, 1 << 16, 1 << 18, 64, 128};
     in->npeers = SFS_LABEL_PEERS;
     in->epoch.nhistory = SFS_LABEL_HISTORY;
     for (unsigned i = 0; i < SFS_LABEL_PEERS; i++) {
@@ -42,7 +42,7 @@ TestSuite(label, .init = setup, .fini = teardown);
 
 Test(label, round_trip)
 {
-    struct sfs_error err = { 0 };
+    struct sfs_error err = {0};
     cr_assert_eq(sfs_label_decode(bytes, out, &err), 0, "%s", err.text);
     cr_assert_eq(out->kind, in->kind);
     cr_assert_eq(out->generation, 3);
@@ -114,11 +114,11 @@ Test(label, hostile_values)
 {
     struct sfs_label_disk *d = (struct sfs_label_disk *)bytes, *good = malloc(sizeof *good);
     memcpy(good, d, sizeof *good);
-#define HOSTILE(change, want)                                                                                                                        \
-    do {                                                                                                                                             \
-        memcpy(d, good, sizeof *good);                                                                                                               \
-        change;                                                                                                                                      \
-        cr_assert_eq(seal_and_decode(), want, #change);                                                                                              \
+#define HOSTILE(change, want)                                                                                \
+    do {                                                                                                     \
+        memcpy(d, good, sizeof *good);                                                                       \
+        change;                                                                                              \
+        cr_assert_eq(seal_and_decode(), want, #change);                                                      \
     } while (0)
     HOSTILE((void)0, 0);
     HOSTILE(d->format = 2, -EOPNOTSUPP);
