@@ -21,8 +21,9 @@ static void print_event(const struct sfs_cli *c, const json_t *event)
     const char *severity = sfs_json_text(event, "severity");
     enum sfs_tone tone = !strcmp(severity, "error") ? SFS_TONE_BAD : !strcmp(severity, "warning") ? SFS_TONE_WARN : SFS_TONE_PLAIN;
     char when[32], text[2048], subject[512];
+    sfs_ui_clean(sfs_json_text(event, "subject"), subject, sizeof(subject));
     printf("%s  %s%-7s%s  %s%s%s\n", sfs_ui_time((int64_t)sfs_json_u64(event, "time"), when), sfs_ui_tone(stdout, tone), severity,
-           sfs_ui_tone_end(stdout, tone), sfs_ui_clean(sfs_json_text(event, "subject"), subject, sizeof(subject)), *subject ? ": " : "",
+           sfs_ui_tone_end(stdout, tone), subject, *subject ? ": " : "",
            sfs_ui_clean(sfs_json_text(event, "text"), text, sizeof(text)));
 }
 

@@ -34,6 +34,18 @@ static const char *path_of(const struct sfs_scan *s, const struct sfs_uuid *disk
     return NULL;
 }
 
+/* Labels say where the pool's other disks were last seen: often they still are. */
+static void follow_hints(struct sfs_cli *c, struct sfs_scan *s)
+{
+    for (unsigned i = 0; i < s->n; i++) { /* those that it finds are looked at in turn */
+        const struct sfs_label *label = label_of(s, i);
+        for (unsigned k = 0; k < label->npeers; k++) {
+            if (!path_of(s, &label->peers[k].uuid) && label->peers[k].path[0] == '/')
+                sfs_scan_hint(c, s, label->peers[k].path, &label->pool_uuid);
+        }
+    }
+}
+
 static void warn_of_twins(const struct sfs_scan *s)
 {
     for (unsigned i = 0; i < s->n; i++) {
@@ -149,6 +161,7 @@ int sfs_cmd_pool_import(struct sfs_cli *c)
             code = SFS_EXIT_FAILED;
         }
     }
+    follow_hints(c, &scan);
     warn_of_twins(&scan);
     if (scan.n) {
         int noted = note_all(c, &scan);

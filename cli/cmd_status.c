@@ -63,7 +63,7 @@ static void print_capacity(const struct sfs_cli *c, const json_t *status)
         printf(" (%llu wanted)", wanted);
     printf(", epoch %llu\n", (unsigned long long)sfs_json_u64(status, "epoch"));
     if (json_array_size(sfs_json_array(status, "spaces")) && json_array_size(sfs_json_array(status, "disks")) > 1)
-        printf("  reserve   the loss of the fullest disk %s\n", sfs_json_true(status, "can_heal_largest") ? "could be healed now" : "could not be healed now: too little room on the others");
+        printf("  reserve   the loss of the fullest disk %s\n", sfs_json_true(status, "can_heal_largest") ? "could be healed now" : "could not be healed now; add a disk to change that");
 }
 
 /* What ails each disk that isn't online. */
@@ -90,27 +90,58 @@ static void print_lost_disks(const json_t *status)
     }
 }
 
+static bool any_disk_missing(const json_t *status)
+{
+    size_t i;
+    json_t *disk;
+    json_array_foreach(sfs_json_array(status, "disks"), i, disk) {
+        if (strcmp(sfs_json_text(disk, "state"), "online") != 0)
+            return true;
+    }
+    return false;
+}
+
+static bool any_copy_missing(const json_t *status)
+{
+    size_t i;
+    json_t *space;
+    json_array_foreach(sfs_json_array(status, "spaces"), i, space) {
+        if (sfs_json_u64(space, "groups_degraded") || sfs_json_u64(space, "groups_lost"))
+            return true;
+    }
+    return false;
+}
+
+static bool any_job_running(const json_t *status)
+{
+    size_t i;
+    json_t *job;
+    json_array_foreach(sfs_json_array(status, "jobs"), i, job) {
+        if (has_state(job, "running"))
+            return true;
+    }
+    return false;
+}
+
 /* The command to type next, when there is one. */
 static void print_next(const struct sfs_cli *c, const json_t *status)
 {
     const char *pool = sfs_json_text(status, "pool");
-    size_t i;
-    json_t *item;
-    bool missing = false;
+    bool missing = any_disk_missing(status), copies = any_copy_missing(status);
+    char text[700];
+    int n = snprintf(text, sizeof(text), "Next: %s", missing ? "bring the missing disk back if you can" : "");
     if (!strcmp(sfs_json_text(status, "health"), "healthy"))
         return;
-    json_array_foreach(sfs_json_array(status, "jobs"), i, item) {
-        if (has_state(item, "running")) {
-            printf("\n  Next: wait; follow it with `spacesfs jobs %s --watch`.\n", pool);
-            return;
-        }
-    }
-    json_array_foreach(sfs_json_array(status, "disks"), i, item)
-        missing = missing || strcmp(sfs_json_text(item, "state"), "online") != 0;
-    char text[512];
-    snprintf(text, sizeof(text), "Next: %s%sheal without waiting: `spacesfs heal %s`%s; what happened: `spacesfs events %s`.",
-             missing ? "bring the missing disk back if you can" : "", missing ? ", or " : "", pool,
-             c->by_daemon ? "" : " (healing by itself goes on only while the pool is mounted)", pool);
+    if (any_job_running(status))
+        n = snprintf(text, sizeof(text), "Next: wait; follow it with `spacesfs jobs %s --watch`", pool);
+    else if (copies)
+        n += snprintf(text + n, sizeof(text) - (size_t)n, "%sheal without waiting: `spacesfs heal %s`%s", missing ? ", or " : "", pool,
+                      c->by_daemon ? "" : " (by itself the pool heals only while it is mounted)");
+    else if (missing)
+        n += snprintf(text + n, sizeof(text) - (size_t)n, ", or add another: `spacesfs disk add %s DISK`", pool);
+    else
+        return; /* it is being seen to, and there is nothing to type */
+    snprintf(text + n, sizeof(text) - (size_t)n, "; what happened: `spacesfs events %s`.", pool);
     printf("\n  ");
     sfs_ui_wrap(text, 2, 8);
 }

@@ -95,53 +95,92 @@ static void places_text(const json_t *places, char *out, size_t cap, unsigned *w
     }
 }
 
-static bool same_place(const json_t *a, const json_t *b)
-{
-    return sfs_json_u64(a, "group") == sfs_json_u64(b, "group") && sfs_json_u64(a, "off") + sfs_json_u64(a, "len") <= sfs_json_u64(b, "off") &&
-           json_equal(sfs_json_array(a, "places"), sfs_json_array(b, "places"));
-}
-
 static unsigned parity_of(const char *resiliency)
 {
     return !strcmp(resiliency, "parity") ? 1 : !strcmp(resiliency, "parity2") ? 2 : 0;
 }
 
-static void piece_row(const struct sfs_cli *c, struct sfs_table *t, const json_t *piece, uint64_t len, struct tally *sum)
+/* A row of the table: one run of the file, or all runs that lie on the same disks in the same way. */
+struct row {
+    uint64_t off, len, group, pieces;
+    char resiliency[16], disks[1024];
+    enum sfs_tone tone;
+    const char *state;
+};
+struct rows {
+    struct row *v;
+    size_t n;
+};
+
+static void describe_piece(const json_t *piece, struct row *r, struct tally *sum)
 {
-    char off[24], size[24], disks[1024];
     unsigned weak, dead;
-    const char *resiliency = sfs_json_text(piece, "resiliency");
-    places_text(sfs_json_array(piece, "places"), disks, sizeof(disks), &weak, &dead);
-    bool lost = dead > parity_of(resiliency);
-    *(lost ? &sum->lost : weak ? &sum->short_of_copies : &sum->whole) += len;
-    sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_ui_size(c, sfs_json_u64(piece, "off"), off));
-    sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_ui_size(c, len, size));
-    sfs_table_cell(t, SFS_TONE_PLAIN, "%llu", (unsigned long long)sfs_json_u64(piece, "group"));
-    sfs_table_cell(t, SFS_TONE_PLAIN, "%s", resiliency);
-    sfs_table_cell(t, lost ? SFS_TONE_BAD : weak ? SFS_TONE_WARN : SFS_TONE_GOOD, "%s", lost ? "lost" : weak ? "degraded" : "whole");
-    sfs_table_cell(t, SFS_TONE_PLAIN, "%s", disks);
+    *r = (struct row){.off = sfs_json_u64(piece, "off"), .len = sfs_json_u64(piece, "len"), .group = sfs_json_u64(piece, "group"), .pieces = 1};
+    snprintf(r->resiliency, sizeof(r->resiliency), "%s", sfs_json_text(piece, "resiliency"));
+    places_text(sfs_json_array(piece, "places"), r->disks, sizeof(r->disks), &weak, &dead);
+    bool lost = dead > parity_of(r->resiliency);
+    *(lost ? &sum->lost : weak ? &sum->short_of_copies : &sum->whole) += r->len;
+    r->tone = lost ? SFS_TONE_BAD : weak ? SFS_TONE_WARN : SFS_TONE_GOOD;
+    r->state = lost ? "lost" : weak ? "degraded" : "whole";
+}
+
+static void add_row(struct rows *rows, const struct row *r, bool sums)
+{
+    for (size_t i = 0; sums && i < rows->n; i++) {
+        struct row *old = &rows->v[i];
+        if (old->state == r->state && !strcmp(old->disks, r->disks) && !strcmp(old->resiliency, r->resiliency)) {
+            old->len += r->len;
+            old->pieces++;
+            return;
+        }
+    }
+    if (!(rows->n & (rows->n - 1))) {
+        struct row *more = realloc(rows->v, (rows->n ? 2 * rows->n : 1) * sizeof(*more));
+        if (!more)
+            sfs_ui_out_of_memory();
+        rows->v = more;
+    }
+    rows->v[rows->n++] = *r;
+}
+
+static void print_rows(const struct sfs_cli *c, const struct rows *rows, bool sums)
+{
+    static const struct sfs_column columns[] = {{"OFFSET", true, "-"}, {"STORED", true, NULL}, {"PIECES", true, "-"}, {"GROUP", true, "-"},
+                                                {"RESILIENCY", false, NULL}, {"STATE", false, NULL}, {"DISKS", false, NULL}};
+    struct sfs_table *t = sfs_table_new(columns, 7);
+    char number[24];
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct row *r = &rows->v[i];
+        sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sums ? "-" : sfs_ui_size(c, r->off, number));
+        sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_ui_size(c, r->len, number));
+        snprintf(number, sizeof(number), "%llu", (unsigned long long)(sums ? r->pieces : r->group));
+        sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sums ? number : "-");
+        sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sums ? "-" : number);
+        sfs_table_cell(t, SFS_TONE_PLAIN, "%s", r->resiliency);
+        sfs_table_cell(t, r->tone, "%s", r->state);
+        sfs_table_cell(t, SFS_TONE_PLAIN, "%s", r->disks);
+    }
+    sfs_table_print(t, stdout, 2);
+    sfs_table_free(t);
 }
 
 static void print_where(const struct sfs_cli *c, const char *file, const json_t *result)
 {
-    static const struct sfs_column columns[] = {{"OFFSET", true, NULL}, {"STORED", true, NULL}, {"GROUP", true, NULL},
-                                                {"RESILIENCY", false, NULL}, {"STATE", false, NULL}, {"DISKS", false, NULL}};
     char size[24], part[24], clean[2 * SFS_PATH_BYTES];
-    const json_t *pieces = sfs_json_array(result, "pieces");
-    size_t n = json_array_size(pieces);
+    bool sums = !sfs_cli_flag(c, "pieces");
     struct tally sum = {0};
-    struct sfs_table *t = sfs_table_new(columns, 6);
-    for (size_t i = 0; i < n;) {
-        const json_t *first = json_array_get(pieces, i);
-        uint64_t len = sfs_json_u64(first, "len");
-        for (i++; i < n && same_place(first, json_array_get(pieces, i)); i++)
-            len += sfs_json_u64(json_array_get(pieces, i), "len");
-        piece_row(c, t, first, len, &sum);
+    struct rows rows = {0};
+    size_t i;
+    json_t *piece;
+    json_array_foreach(sfs_json_array(result, "pieces"), i, piece) {
+        struct row r;
+        describe_piece(piece, &r, &sum);
+        add_row(&rows, &r, sums);
     }
     printf("%s: %s", sfs_ui_clean(file, clean, sizeof(clean)), sfs_ui_size(c, sfs_json_u64(result, "size"), size));
     if (sfs_json_true(result, "inline"))
         printf(", kept in the pool's catalog, on every disk that holds a replica of it.\n");
-    else if (n == 0)
+    else if (rows.n == 0)
         printf(", without stored data (empty, or all holes).\n");
     else if (sum.lost)
         printf(", of which %s can't be read now.\n", sfs_ui_size(c, sum.lost, part));
@@ -149,9 +188,11 @@ static void print_where(const struct sfs_cli *c, const char *file, const json_t 
         printf(", all readable; %s of it short of copies.\n", sfs_ui_size(c, sum.short_of_copies, part));
     else
         printf(", whole.\n");
-    if (n)
-        sfs_table_print(t, stdout, 2);
-    sfs_table_free(t);
+    if (rows.n)
+        print_rows(c, &rows, sums);
+    if (sfs_json_true(result, "truncated"))
+        printf("  (the file lies in more pieces than are listed)\n");
+    free(rows.v);
 }
 
 static json_t *ask_where(struct sfs_cli *c, const char *file)

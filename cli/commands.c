@@ -47,6 +47,10 @@ static const struct sfs_option events_options[] = {
     {"max", 'n', "N", "Show the newest N events. Default 100; 0: all there are."},
     {NULL, 0, NULL, NULL}};
 
+static const struct sfs_option where_options[] = {
+    {"pieces", 'p', NULL, "Show every run of the file, in order, instead of sums by disks."},
+    {NULL, 0, NULL, NULL}};
+
 static const struct sfs_option heal_options[] = {
     {"wait", 'w', NULL, "Return when all that can be healed has been, with a progress bar on a terminal."},
     {NULL, 0, NULL, NULL}};
@@ -110,7 +114,7 @@ const struct sfs_command sfs_commands[] = {
     {"heal", "POOL", 1, 1, SFS_OPT_JSON, heal_options, sfs_cmd_heal, "Restore lost redundancy now, without the usual delay",
      "While the pool is mounted, healing runs in the background; --wait waits for its end. When it is not mounted, this command "
      "heals, and returns when it is done."},
-    {"where", "FILE...", 1, -1, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_where,
+    {"where", "FILE...", 1, -1, SFS_OPT_JSON | SFS_OPT_BYTES, where_options, sfs_cmd_where,
      "Which disks hold a file, and in what state", "FILE is a file in a mounted space."},
 };
 const unsigned sfs_ncommands = sizeof(sfs_commands) / sizeof(sfs_commands[0]);

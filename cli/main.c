@@ -7,11 +7,11 @@
 #include "fs/base/log.h"
 #include "fs/pool/registry.h"
 
-/* What lower layers could tell nobody is for whoever sits here. */
+/* What lower layers could tell nobody is for whoever sits here. Warnings are events too, and stay with the pool (`spacesfs events`). */
 static void log_to_stderr(enum sfs_log_level level, const char *text, void *ctx)
 {
     (void)ctx;
-    if (level <= SFS_LOG_WARN)
+    if (level == SFS_LOG_ERROR)
         sfs_ui_warning(text);
 }
 

@@ -4,10 +4,11 @@
 #include "cli/ui.h"
 #include "fs/base/size.h"
 
-void sfs_progress_begin(struct sfs_progress *p, struct sfs_env *env)
+void sfs_progress_begin(struct sfs_progress *p, struct sfs_env *env, const char *what)
 {
     memset(p, 0, sizeof(*p));
     p->env = env;
+    snprintf(p->what, sizeof(p->what), "%s", what);
 }
 
 static void rate_text(const struct sfs_progress *p, uint64_t now, uint64_t done, uint64_t total, char *out, size_t cap)
@@ -37,7 +38,7 @@ void sfs_progress_show(struct sfs_progress *p, uint64_t done, uint64_t total, co
     if (p->drawn && now - p->shown_ns < 100000000u)
         return;
     char clean[128], bar[96], rate[80], has[16], all[16];
-    sfs_ui_clean(text ? text : "", clean, sizeof(clean));
+    sfs_ui_clean(text && *text ? text : p->what, clean, sizeof(clean));
     rate_text(p, now, done, total, rate, sizeof(rate));
     sfs_size_format(done, has);
     sfs_size_format(total, all);

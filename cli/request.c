@@ -149,7 +149,7 @@ static int ask(struct sfs_cli *c, const struct sfs_target *t, const json_t *requ
     int rc = sfs_registry_run_dir(run_dir, sizeof(run_dir), err);
     if (rc)
         return rc;
-    sfs_progress_begin(&bar, c->env);
+    sfs_progress_begin(&bar, c->env, sfs_json_text(request, "cmd"));
     rc = sfs_control_ask(run_dir, t->pool, request, on_progress, &bar, reply);
     sfs_progress_end(&bar);
     if (rc == -ENOENT || rc == -ECONNREFUSED)
@@ -203,7 +203,7 @@ static int run_here(struct sfs_cli *c, const struct sfs_target *t, json_t *reque
         return rc;
     if ((flags & SFS_REQUEST_WAIT_IN_PROCESS) && json_object_set_new(request, "wait", json_true()))
         sfs_ui_out_of_memory();
-    sfs_progress_begin(&bar, c->env);
+    sfs_progress_begin(&bar, c->env, sfs_json_text(request, "cmd"));
     json_t *reply = sfs_control_run(pool, request, on_progress, &bar);
     sfs_progress_end(&bar);
     rc = unwrap(reply, result, err);

@@ -34,14 +34,14 @@ static void keep(struct sfs_scan *s, const char *path, const struct sfs_disk_pro
     s->disks[s->n++] = disk;
 }
 
-/* 1: a disk of a pool, kept; 0: something else; -errno with words. */
-static int look_at(struct sfs_cli *c, struct sfs_scan *s, const char *path, struct sfs_error *err)
+/* 1: a disk of a pool (of that pool, when given), kept; 0: something else; -errno with words. */
+static int look_at(struct sfs_cli *c, struct sfs_scan *s, const char *path, const struct sfs_uuid *pool, struct sfs_error *err)
 {
     struct sfs_disk_probe *probe = malloc(sizeof(*probe));
     if (!probe)
         sfs_ui_out_of_memory();
     int rc = sfs_disk_probe(c->env, path, NULL, probe, err);
-    if (rc == 0 && probe->has_label && !seen(s, probe))
+    if (rc == 0 && probe->has_label && !seen(s, probe) && (!pool || sfs_uuid_equal(pool, &probe->label.pool_uuid)))
         keep(s, path, probe);
     if (rc == 0)
         rc = probe->has_label ? 1 : 0;
@@ -61,7 +61,7 @@ static void look_inside(struct sfs_cli *c, struct sfs_scan *s, const char *dir)
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
             snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) >= (int)sizeof(path) || stat(path, &st))
             continue;
-        if ((S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode)) && look_at(c, s, path, NULL) < 0)
+        if ((S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode)) && look_at(c, s, path, NULL, NULL) < 0)
             s->unreadable++;
     }
     if (d)
@@ -71,7 +71,7 @@ static void look_inside(struct sfs_cli *c, struct sfs_scan *s, const char *dir)
 int sfs_scan_path(struct sfs_cli *c, struct sfs_scan *s, const char *path, struct sfs_error *err)
 {
     struct stat st;
-    int rc = look_at(c, s, path, err);
+    int rc = look_at(c, s, path, NULL, err);
     if (rc > 0)
         return 0;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) { /* also one that couldn't serve as a disk */
@@ -79,6 +79,11 @@ int sfs_scan_path(struct sfs_cli *c, struct sfs_scan *s, const char *path, struc
         return 0;
     }
     return rc;
+}
+
+void sfs_scan_hint(struct sfs_cli *c, struct sfs_scan *s, const char *path, const struct sfs_uuid *pool)
+{
+    look_at(c, s, path, pool, NULL);
 }
 
 static void scan_devices(struct sfs_cli *c, struct sfs_scan *s)
@@ -91,7 +96,7 @@ static void scan_devices(struct sfs_cli *c, struct sfs_scan *s)
         for (char *p = name; *p; p++) /* "cciss!c0d0" is /dev/cciss/c0d0 */
             *p = *p == '!' ? '/' : *p;
         snprintf(path, sizeof(path), "/dev/%s", name);
-        if (access(path, F_OK) == 0 && look_at(c, s, path, NULL) < 0)
+        if (access(path, F_OK) == 0 && look_at(c, s, path, NULL, NULL) < 0)
             s->unreadable++;
     }
     if (f)
@@ -104,7 +109,7 @@ static int scan_mount(const struct sfs_cli_mount *m, void *ctx)
     char label[SFS_PATH_BYTES];
     if (!strcmp(m->type, "fuse.spacesfs") || snprintf(label, sizeof(label), "%s/.spacesfs/label", m->dir) >= (int)sizeof(label))
         return 0;
-    if (access(label, F_OK) == 0 && look_at(both[0], both[1], m->dir, NULL) < 0)
+    if (access(label, F_OK) == 0 && look_at(both[0], both[1], m->dir, NULL, NULL) < 0)
         ((struct sfs_scan *)both[1])->unreadable++;
     return 0;
 }

@@ -33,6 +33,8 @@ static void say(const char *prefix, const char *text)
     char clean[4096];
     sfs_ui_clean(text, clean, sizeof(clean));
     size_t len = strlen(clean);
+    if (sfs_ui_is_terminal(stderr))
+        fputs("\r\033[K", stderr); /* over a progress bar */
     fprintf(stderr, "spacesfs: %s%s%s\n", prefix, clean, len && strchr(".?!:", clean[len - 1]) ? "" : ".");
 }
 
