@@ -246,9 +246,14 @@ static void mem_tear(struct mem_world *w, struct mem_file *f)
     mem_resize(&f->now, max);
     mem_resize(&f->durable, max);
     mem_copy(&out, &f->durable);
+    /* Each block by itself; or all behind some block were written and none before; or the other way round. */
+    unsigned mode = (unsigned)(mem_rand(w) % 3);
+    size_t cut = (size_t)(mem_rand(w) % (max / 4096 + 2)) * 4096;
     for (size_t off = 0; off < max; off += 4096) {
         size_t n = max - off < 4096 ? max - off : 4096;
         unsigned choice = (unsigned)(mem_rand(w) % 3);
+        if (mode)
+            choice = (off >= cut) == (mode == 1) ? 0 : 2;
         if (choice == 0)
             memcpy(out.data + off, f->now.data + off, n);
         for (size_t part = 0; choice == 1 && part < n; part += 512)
