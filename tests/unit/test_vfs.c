@@ -130,7 +130,7 @@ static void set_size(struct sfs_file *f, uint64_t size)
     struct stat st = {.st_size = (off_t)size};
 
     cr_assert_eq(sfs_vfs_setattr(vfs, sfs_file_ino(f), &st, SFS_SET_SIZE, &root, &st), 0);
-    cr_assert_eq(st.st_size, size);
+    cr_assert_eq((uint64_t)st.st_size, size);
 }
 
 #define VFS_TEST(name)                                                                                                                                \
@@ -162,7 +162,7 @@ VFS_TEST(small_and_large_files_come_back)
         for (unsigned k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
             snprintf(name, sizeof(name), "f%u", k);
             struct sfs_file *file = open_new(name);
-            cr_assert_eq(stat_of(file).st_size, sizes[k]);
+            cr_assert_eq((size_t)stat_of(file).st_size, sizes[k]);
             cr_assert_gt(stat_of(file).st_blocks, 0);
             expect(file, 0, sizes[k], (int)k + 1);
             sfs_vfs_release(file);
@@ -392,7 +392,7 @@ static void random_file(struct fixture *f)
             if (off + len > size)
                 size = off + len;
         }
-        cr_assert_eq(stat_of(file).st_size, size);
+        cr_assert_eq((uint64_t)stat_of(file).st_size, size);
         memset(got, 0xee, SPAN);
         cr_assert_eq(sfs_vfs_read(file, got, SPAN, 0, &n), 0);
         cr_assert_eq(n, size);
