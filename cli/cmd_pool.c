@@ -51,8 +51,8 @@ int sfs_cmd_pool_create(struct sfs_cli *c)
         return sfs_cli_usage(c, "%s", err.text);
     if (slab && sfs_size_parse(slab, "--slab-size", &slab_bytes, &err))
         return sfs_cli_usage(c, "%s", err.text);
-    if (slab && (slab_bytes < 1u << 20 || (slab_bytes & (slab_bytes - 1))))
-        return sfs_cli_usage(c, "--slab-size: `%s` is not a power of two from 1M up.", slab);
+    if (slab && (slab_bytes < 1u << 20 || slab_bytes > 1ull << 32 || (slab_bytes & (slab_bytes - 1))))
+        return sfs_cli_usage(c, "--slab-size: `%s` is not a power of two from 1M to 4G.", slab);
     int code = sfs_disk_args_parse(c, c->args + 1, c->nargs - 1, &disks);
     if (code == 0)
         code = make_pool(c, c->args[0], &disks, slab_bytes);

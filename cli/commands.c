@@ -12,7 +12,7 @@ const unsigned sfs_ncommand_groups = sizeof(sfs_command_groups) / sizeof(sfs_com
 
 static const struct sfs_option pool_create_options[] = {
     {"slab-size", 0, "SIZE",
-     "Size of a slab, the unit of placement and repair: a power of two from 1M. "
+     "Size of a slab, the unit of placement and repair: a power of two from 1M to 4G. "
      "Default 256M, smaller when the smallest disk would hold less than 64 of them."},
     {NULL, 0, NULL, NULL}};
 

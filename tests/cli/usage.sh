@@ -63,7 +63,7 @@ expect 2 'space rename: `other/b` lies in another pool: a space can.t move betwe
 
 # Values
 expect 2 'pool create: .*--slab-size.*' pool create tank "$work/disk" --slab-size 12Q
-expect 2 'pool create: --slab-size: `3M` is not a power of two from 1M up\..*' pool create tank "$work/disk" --slab-size 3M
+expect 2 'pool create: --slab-size: `3M` is not a power of two from 1M to 4G\..*' pool create tank "$work/disk" --slab-size 3M
 expect 2 'pool create: .*size=0 makes no sense: leave it out to take all there is\..*' pool create tank "$work/disk,size=0"
 expect 2 'pool create: .*size.*' pool create tank "$work/disk,size=much"
 expect 2 'pool create: .*`sise` is not a setting of a disk\. Write PATH\[,size=SIZE\]\[,name=NAME\]\..*' pool create tank "$work/disk,sise=1G"
