@@ -1,4 +1,5 @@
-/* Parsing, from the table of commands: options anywhere, "--" ends them, --name=value or --name value, -oVALUE or -o VALUE. */
+/* Parsing, from the table of commands: options anywhere, "--" ends them, --name=value or --name value,
+ * -oVALUE or -o VALUE. */
 #include "cli/command.h"
 #include "cli/ui.h"
 
@@ -10,7 +11,10 @@ static const struct {
     unsigned bit;
     struct sfs_option option;
 } common_options[] = {
-    {SFS_OPT_FORCE, {"force", 'f', NULL, "Overwrite what is on the disks now, be it a filesystem or a disk of another pool (never of one in use). Asks first, unless --yes is given."}},
+    {SFS_OPT_FORCE,
+     {"force", 'f', NULL,
+      "Overwrite what is on the disks now, be it a filesystem or a disk of another pool (never of one in "
+      "use). Asks first, unless --yes is given."}},
     {SFS_OPT_YES, {"yes", 'y', NULL, "Don't ask; for scripts."}},
     {SFS_OPT_WATCH, {"watch", 'w', NULL, "Show it again every two seconds, until interrupted."}},
     {SFS_OPT_BYTES, {"bytes", 'b', NULL, "Show sizes as plain numbers of bytes."}},
@@ -42,7 +46,8 @@ static const struct sfs_option *option_at(const struct sfs_command *command, uns
     return i == 0 ? &help_option : NULL;
 }
 
-static const struct sfs_option *find_option(const struct sfs_command *command, const char *name, size_t len, char letter)
+static const struct sfs_option *find_option(const struct sfs_command *command, const char *name, size_t len,
+                                            char letter)
 {
     const struct sfs_option *o;
     for (unsigned i = 0; (o = option_at(command, i)); i++) {
@@ -139,10 +144,12 @@ static int parse_rest(struct sfs_cli *c, int argc, char **argv, int from)
         }
     }
     if ((int)c->nargs < c->command->min_args)
-        return sfs_cli_usage(c, "Something is missing. Usage: spacesfs %s %s.", c->command->name, c->command->args);
+        return sfs_cli_usage(c, "Something is missing. Usage: spacesfs %s %s.", c->command->name,
+                             c->command->args);
     if (c->command->max_args >= 0 && (int)c->nargs > c->command->max_args)
-        return sfs_cli_usage(c, "`%s` is one argument too many. Usage: spacesfs %s%s%s.", c->args[c->command->max_args],
-                             c->command->name, c->command->args[0] ? " " : "", c->command->args);
+        return sfs_cli_usage(c, "`%s` is one argument too many. Usage: spacesfs %s%s%s.",
+                             c->args[c->command->max_args], c->command->name, c->command->args[0] ? " " : "",
+                             c->command->args);
     c->json = sfs_cli_flag(c, "json");
     c->bytes = sfs_cli_flag(c, "bytes");
     c->yes = sfs_cli_flag(c, "yes");
@@ -187,9 +194,11 @@ static int unknown_command(const char *group, const char *word)
     const char *near = sfs_help_nearest(word, words, n), *sep = group ? " " : "";
     group = group ? group : "";
     if (near)
-        sfs_ui_error("There is no command `%s%s%s`. Did you mean `spacesfs %s%s%s`?", group, sep, word, group, sep, near);
+        sfs_ui_error("There is no command `%s%s%s`. Did you mean `spacesfs %s%s%s`?", group, sep, word, group,
+                     sep, near);
     else
-        sfs_ui_error("There is no command `%s%s%s`. `spacesfs%s%s --help` lists what there is.", group, sep, word, *sep ? " " : "", group);
+        sfs_ui_error("There is no command `%s%s%s`. `spacesfs%s%s --help` lists what there is.", group, sep,
+                     word, *sep ? " " : "", group);
     return SFS_EXIT_USAGE;
 }
 
@@ -215,7 +224,8 @@ int sfs_cli_parse(struct sfs_cli *c, int argc, char **argv)
     int from = 2;
     if (is_group(argv[1])) {
         if (argc < 3) {
-            sfs_ui_error("`spacesfs %s` needs a command. `spacesfs %s --help` lists what there is.", argv[1], argv[1]);
+            sfs_ui_error("`spacesfs %s` needs a command. `spacesfs %s --help` lists what there is.", argv[1],
+                         argv[1]);
             return SFS_EXIT_USAGE;
         }
         if (asks_for_help(argv[2])) {

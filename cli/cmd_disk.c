@@ -13,7 +13,8 @@ int sfs_cmd_disk_list(struct sfs_cli *c)
     if (!status)
         return SFS_EXIT_FAILED;
     if (c->json) {
-        json_t *disks = json_pack("{s:s,s:O?}", "pool", sfs_json_text(status, "pool"), "disks", sfs_json_array(status, "disks"));
+        json_t *disks = json_pack("{s:s,s:O?}", "pool", sfs_json_text(status, "pool"), "disks",
+                                  sfs_json_array(status, "disks"));
         if (!disks)
             sfs_ui_out_of_memory();
         sfs_json_print(c, disks);
@@ -25,7 +26,8 @@ int sfs_cmd_disk_list(struct sfs_cli *c)
     return SFS_EXIT_OK;
 }
 
-/* Paths are made absolute: the daemon's current directory is another one. A file that is still to be made has an absolute directory. */
+/* Paths are made absolute: the daemon's current directory is another one. A file that is still to be made has
+ * an absolute directory. */
 static json_t *absolute_path(const char *path)
 {
     char *whole = realpath(path, NULL), *joined = NULL;
@@ -71,8 +73,11 @@ int sfs_cmd_disk_add(struct sfs_cli *c)
         code = SFS_EXIT_FAILED;
     if (code == 0) {
         json_t *result = sfs_request(c, c->args[0], add_request(c, &disks), 0);
-        code = result ? sfs_request_done(c, result, "Added %u disk%s to %s. New data uses %s at once; see: spacesfs disk list %s", disks.n,
-                                         disks.n == 1 ? "" : "s", c->args[0], disks.n == 1 ? "it" : "them", c->args[0])
+        code = result ? sfs_request_done(
+                            c, result,
+                            "Added %u disk%s to %s. New data uses %s at once; see: spacesfs disk list %s",
+                            disks.n, disks.n == 1 ? "" : "s", c->args[0], disks.n == 1 ? "it" : "them",
+                            c->args[0])
                       : SFS_EXIT_FAILED;
     }
     sfs_disk_args_free(&disks);
@@ -106,7 +111,9 @@ int sfs_cmd_disk_set(struct sfs_cli *c)
     for (unsigned i = 2; i < c->nargs && code == SFS_EXIT_OK; i++) {
         const char *value = strchr(c->args[i], '=') + 1;
         snprintf(key, sizeof(key), "%.*s", (int)(value - 1 - c->args[i]), c->args[i]);
-        json_t *result = sfs_request(c, c->args[0], json_pack("{s:s,s:s,s:s,s:s}", "cmd", "disk-set", "disk", disk, "key", key, "value", value), 0);
+        json_t *result = sfs_request(
+            c, c->args[0],
+            json_pack("{s:s,s:s,s:s,s:s}", "cmd", "disk-set", "disk", disk, "key", key, "value", value), 0);
         if (!result) {
             code = SFS_EXIT_FAILED;
             break;

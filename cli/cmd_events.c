@@ -19,11 +19,13 @@ static void print_event(const struct sfs_cli *c, const json_t *event)
         return;
     }
     const char *severity = sfs_json_text(event, "severity");
-    enum sfs_tone tone = !strcmp(severity, "error") ? SFS_TONE_BAD : !strcmp(severity, "warning") ? SFS_TONE_WARN : SFS_TONE_PLAIN;
+    enum sfs_tone tone = !strcmp(severity, "error")     ? SFS_TONE_BAD
+                         : !strcmp(severity, "warning") ? SFS_TONE_WARN
+                                                        : SFS_TONE_PLAIN;
     char when[32], text[2048], subject[512];
     sfs_ui_clean(sfs_json_text(event, "subject"), subject, sizeof(subject));
-    printf("%s  %s%-7s%s  %s%s%s\n", sfs_ui_time((int64_t)sfs_json_u64(event, "time"), when), sfs_ui_tone(stdout, tone), severity,
-           sfs_ui_tone_end(stdout, tone), subject, *subject ? ": " : "",
+    printf("%s  %s%-7s%s  %s%s%s\n", sfs_ui_time((int64_t)sfs_json_u64(event, "time"), when),
+           sfs_ui_tone(stdout, tone), severity, sfs_ui_tone_end(stdout, tone), subject, *subject ? ": " : "",
            sfs_ui_clean(sfs_json_text(event, "text"), text, sizeof(text)));
 }
 
@@ -33,13 +35,17 @@ static json_t *fetch(struct sfs_cli *c, uint64_t *last)
     json_t *all = json_array(), *event;
     size_t i, n;
     do {
-        json_t *page = sfs_request(c, c->args[0], json_pack("{s:s,s:I,s:i}", "cmd", "events", "after", (json_int_t)*last, "max", PAGE), SFS_REQUEST_READONLY);
+        json_t *page =
+            sfs_request(c, c->args[0],
+                        json_pack("{s:s,s:I,s:i}", "cmd", "events", "after", (json_int_t)*last, "max", PAGE),
+                        SFS_REQUEST_READONLY);
         if (!page) {
             json_decref(all);
             return NULL;
         }
         uint64_t before = *last;
-        json_array_foreach(sfs_json_array(page, "events"), i, event) {
+        json_array_foreach(sfs_json_array(page, "events"), i, event)
+        {
             *last = sfs_json_u64(event, "id") > *last ? sfs_json_u64(event, "id") : *last;
             json_array_append(all, event);
         }

@@ -9,11 +9,13 @@ int sfs_cmd_heal(struct sfs_cli *c)
 {
     const char *pool = c->args[0];
     bool wait = sfs_cli_flag(c, "wait");
-    json_t *result = sfs_request(c, pool, json_pack("{s:s,s:b}", "cmd", "heal", "wait", wait), SFS_REQUEST_WAIT_IN_PROCESS);
+    json_t *result = sfs_request(c, pool, json_pack("{s:s,s:b}", "cmd", "heal", "wait", wait),
+                                 SFS_REQUEST_WAIT_IN_PROCESS);
     if (!result)
         return SFS_EXIT_FAILED;
     if (c->by_daemon && !wait)
-        return sfs_request_done(c, result, "%s: healing runs in the background. Watch it: spacesfs jobs %s --watch", pool, pool);
+        return sfs_request_done(
+            c, result, "%s: healing runs in the background. Watch it: spacesfs jobs %s --watch", pool, pool);
     if (c->json)
         return sfs_request_done(c, result, "%s", "");
     json_decref(result);

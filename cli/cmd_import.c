@@ -1,4 +1,5 @@
-/* spacesfs pool import: finds pools by the labels of their disks, and notes where they are. No pool is opened. */
+/* spacesfs pool import: finds pools by the labels of their disks, and notes where they are. No pool is
+ * opened. */
 #include "cli/command.h"
 
 #include <stdlib.h>
@@ -13,7 +14,8 @@ static const struct sfs_label *label_of(const struct sfs_scan *s, unsigned i)
     return &s->disks[i]->probe.label;
 }
 
-/* The label of the newest epoch among the disks of a pool: what it says of the others is the least outdated. */
+/* The label of the newest epoch among the disks of a pool: what it says of the others is the least outdated.
+ */
 static const struct sfs_label *newest_label(const struct sfs_scan *s, const struct sfs_uuid *pool)
 {
     const struct sfs_label *best = NULL;
@@ -52,7 +54,9 @@ static void warn_of_twins(const struct sfs_scan *s)
         const char *first = path_of(s, &label_of(s, i)->disk_uuid);
         if (first != s->disks[i]->path) {
             char text[1600];
-            snprintf(text, sizeof(text), "%s and %s bear the same label (disk %s of pool %s): one is a copy of the other. Take the copy away, or destroy its label.",
+            snprintf(text, sizeof(text),
+                     "%s and %s bear the same label (disk %s of pool %s): one is a copy of the other. Take "
+                     "the copy away, or destroy its label.",
                      first, s->disks[i]->path, label_of(s, i)->disk_name, label_of(s, i)->pool_name);
             sfs_ui_warning(text);
         }
@@ -60,13 +64,16 @@ static void warn_of_twins(const struct sfs_scan *s)
 }
 
 /* Notes one pool. report gets what was done, for --json and for words. 0 or -errno with words. */
-static int note_pool(struct sfs_cli *c, const struct sfs_scan *s, const struct sfs_label *label, json_t **report, struct sfs_error *err)
+static int note_pool(struct sfs_cli *c, const struct sfs_scan *s, const struct sfs_label *label,
+                     json_t **report, struct sfs_error *err)
 {
     struct sfs_registry_pool known = {0}, noted = {.uuid = label->pool_uuid};
     char uuid[SFS_UUID_STRLEN];
     int rc = sfs_registry_load(c->state_dir, label->pool_name, &known);
     if (rc == 0 && !sfs_uuid_equal(&known.uuid, &label->pool_uuid))
-        rc = sfs_error_set(err, -EEXIST, "%s: another pool of that name is known on this host. Export that one first: spacesfs pool export %s",
+        rc = sfs_error_set(err, -EEXIST,
+                           "%s: another pool of that name is known on this host. Export that one first: "
+                           "spacesfs pool export %s",
                            label->pool_name, label->pool_name);
     else
         rc = 0; /* not known yet, or its file is damaged: it is written anew */
@@ -92,7 +99,8 @@ static int note_pool(struct sfs_cli *c, const struct sfs_scan *s, const struct s
     rc = sfs_registry_save(c->state_dir, &noted, err);
     free(noted.paths);
     sfs_uuid_format(&label->pool_uuid, uuid);
-    *report = json_pack("{s:s,s:s,s:i,s:i,s:o}", "pool", label->pool_name, "uuid", uuid, "disks", (int)label->npeers, "found", (int)found, "missing", missing);
+    *report = json_pack("{s:s,s:s,s:i,s:i,s:o}", "pool", label->pool_name, "uuid", uuid, "disks",
+                        (int)label->npeers, "found", (int)found, "missing", missing);
     if (!*report)
         sfs_ui_out_of_memory();
     return rc;
@@ -109,9 +117,11 @@ static void print_report(const json_t *report)
         printf("Imported pool %s: %llu of its %llu disks were found.\n", pool, found, disks);
     size_t i;
     json_t *disk;
-    json_array_foreach(missing, i, disk) {
+    json_array_foreach(missing, i, disk)
+    {
         char clean[2 * SFS_PATH_BYTES];
-        printf("  not found: %s, last seen at %s\n", sfs_json_text(disk, "disk"), sfs_ui_clean(sfs_json_text(disk, "path"), clean, sizeof(clean)));
+        printf("  not found: %s, last seen at %s\n", sfs_json_text(disk, "disk"),
+               sfs_ui_clean(sfs_json_text(disk, "path"), clean, sizeof(clean)));
     }
     printf("  See how it is: spacesfs status %s\n", pool);
 }
@@ -167,12 +177,14 @@ int sfs_cmd_pool_import(struct sfs_cli *c)
         int noted = note_all(c, &scan);
         code = noted ? noted : code;
     } else {
-        sfs_ui_error("No disk of a pool was found%s%s. Give the paths of disks, or of directories that hold them.", c->nargs ? " in " : "",
-                     c->nargs ? c->args[0] : "");
+        sfs_ui_error(
+            "No disk of a pool was found%s%s. Give the paths of disks, or of directories that hold them.",
+            c->nargs ? " in " : "", c->nargs ? c->args[0] : "");
         code = SFS_EXIT_FAILED;
         if (scan.unreadable) {
             char text[120];
-            snprintf(text, sizeof(text), "%u could not be looked at; another user (root) may see more.", scan.unreadable);
+            snprintf(text, sizeof(text), "%u could not be looked at; another user (root) may see more.",
+                     scan.unreadable);
             sfs_ui_warning(text);
         }
     }

@@ -24,15 +24,18 @@ int sfs_cmd_mount(struct sfs_cli *c)
     if (!opts.fsname[0])
         snprintf(opts.fsname, sizeof(opts.fsname), "%s", c->args[0]);
     /* The helper speaks for itself, in mount(8)'s exit codes. */
-    return sfs_mount_main(c->args[0], c->args[1], &opts, options, sfs_cli_flag(c, "verbose")) ? SFS_EXIT_FAILED : SFS_EXIT_OK;
+    return sfs_mount_main(c->args[0], c->args[1], &opts, options, sfs_cli_flag(c, "verbose"))
+               ? SFS_EXIT_FAILED
+               : SFS_EXIT_OK;
 }
 
 int sfs_cmd_umount(struct sfs_cli *c)
 {
-    return sfs_umount_main(c->args[0], sfs_cli_flag(c, "lazy"), sfs_cli_flag(c, "force")) ? SFS_EXIT_FAILED : SFS_EXIT_OK;
+    return sfs_umount_main(c->args[0], sfs_cli_flag(c, "lazy"), sfs_cli_flag(c, "force")) ? SFS_EXIT_FAILED
+                                                                                          : SFS_EXIT_OK;
 }
 
-/* --- fstab ------------------------------------------------------------------------------------------------------------------------- */
+/* --- fstab ----------------------------------------------------------------------------------------------- */
 /* A field of /etc/fstab: blanks and backslashes as octal. */
 static void print_field(const char *text)
 {
@@ -44,7 +47,8 @@ static void print_field(const char *text)
     }
 }
 
-/* The directory that must be there before the disk can be: its own, or that of its image file; "" for a block device, which the mount waits for by itself. */
+/* The directory that must be there before the disk can be: its own, or that of its image file; "" for a block
+ * device, which the mount waits for by itself. */
 static void needed_dir(const json_t *disk, char dir[SFS_PATH_BYTES])
 {
     struct stat st;
@@ -62,7 +66,8 @@ static void print_requirements(const json_t *status, const char *mount_dir)
     char dir[SFS_PATH_BYTES], other[SFS_PATH_BYTES], text[2 * SFS_PATH_BYTES + 100];
     size_t i, k, len = strlen(mount_dir);
     json_t *disk;
-    json_array_foreach(disks, i, disk) {
+    json_array_foreach(disks, i, disk)
+    {
         bool before = false;
         needed_dir(disk, dir);
         for (k = 0; k < i && !before; k++) {
@@ -72,10 +77,13 @@ static void print_requirements(const json_t *status, const char *mount_dir)
         if (!dir[0] || before)
             continue;
         if (!strncmp(dir, mount_dir, len) && (dir[len] == '/' || !dir[len])) {
-            snprintf(text, sizeof(text), "disk %s lies in %s, which this mount would hide. Mount the space on another directory.", sfs_json_text(disk, "name"), dir);
+            snprintf(text, sizeof(text),
+                     "disk %s lies in %s, which this mount would hide. Mount the space on another directory.",
+                     sfs_json_text(disk, "name"), dir);
             sfs_ui_warning(text);
         } else if (strpbrk(dir, ",\"")) {
-            snprintf(text, sizeof(text), "%s: systemd can't be told to wait for a path with a comma or a quote in it.", dir);
+            snprintf(text, sizeof(text),
+                     "%s: systemd can't be told to wait for a path with a comma or a quote in it.", dir);
             sfs_ui_warning(text);
         } else {
             printf(",x-systemd.requires-mounts-for=");
@@ -88,7 +96,8 @@ static bool has_space(const json_t *status, const char *name)
 {
     size_t i;
     json_t *space;
-    json_array_foreach(sfs_json_array(status, "spaces"), i, space) {
+    json_array_foreach(sfs_json_array(status, "spaces"), i, space)
+    {
         if (!strcmp(sfs_json_text(space, "name"), name))
             return true;
     }
@@ -102,14 +111,16 @@ int sfs_cmd_fstab(struct sfs_cli *c)
     char which[SFS_PATH_BYTES], space[SFS_NAME_MAX + 1], text[1200];
     const char *options = sfs_cli_value(c, "options");
     options = options && *options ? options : "defaults";
-    if (sfs_target_split(c->args[0], which, sizeof(which), space, &err) || sfs_mount_opts_parse(options, true, &opts, &err))
+    if (sfs_target_split(c->args[0], which, sizeof(which), space, &err) ||
+        sfs_mount_opts_parse(options, true, &opts, &err))
         return sfs_cli_usage(c, "%s", err.text);
     char *dir = realpath(c->args[1], NULL);
     if (!dir && c->args[1][0] != '/')
         return sfs_cli_usage(c, "%s: there is no such directory here; give its absolute path.", c->args[1]);
     json_t *status = sfs_request(c, which, json_pack("{s:s}", "cmd", "status"), SFS_REQUEST_READONLY);
     if (status && !has_space(status, space)) {
-        sfs_ui_error("%s: pool %s has no such space. `spacesfs space list %s` shows those there are.", space, sfs_json_text(status, "pool"), which);
+        sfs_ui_error("%s: pool %s has no such space. `spacesfs space list %s` shows those there are.", space,
+                     sfs_json_text(status, "pool"), which);
         json_decref(status);
         status = NULL;
     }

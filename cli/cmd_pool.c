@@ -11,10 +11,12 @@
 #include "fs/base/size.h"
 #include "fs/pool/registry.h"
 
-/* --- create ------------------------------------------------------------------------------------------------------------------------ */
-static int make_pool(struct sfs_cli *c, const char *name, const struct sfs_disk_args *disks, uint64_t slab_bytes)
+/* --- create ---------------------------------------------------------------------------------------------- */
+static int make_pool(struct sfs_cli *c, const char *name, const struct sfs_disk_args *disks,
+                     uint64_t slab_bytes)
 {
-    struct sfs_pool_create_opts opts = {.slab_bytes = slab_bytes, .force = c->force, .state_dir = c->state_dir};
+    struct sfs_pool_create_opts opts = {
+        .slab_bytes = slab_bytes, .force = c->force, .state_dir = c->state_dir};
     struct sfs_error warn = {0}, err = {0};
     if (!sfs_disk_args_confirm(c, disks))
         return SFS_EXIT_FAILED;
@@ -32,10 +34,12 @@ static int make_pool(struct sfs_cli *c, const char *name, const struct sfs_disk_
         sfs_json_print(c, status);
     } else {
         char total[24], slab[24];
-        printf("Made pool %s of %u disk%s: %s in all, in slabs of %s.\n\n", name, disks->n, disks->n == 1 ? "" : "s",
-               sfs_ui_size(c, sfs_json_u64(status, "total_bytes"), total), sfs_ui_size(c, sfs_json_u64(status, "slab_bytes"), slab));
+        printf("Made pool %s of %u disk%s: %s in all, in slabs of %s.\n\n", name, disks->n,
+               disks->n == 1 ? "" : "s", sfs_ui_size(c, sfs_json_u64(status, "total_bytes"), total),
+               sfs_ui_size(c, sfs_json_u64(status, "slab_bytes"), slab));
         sfs_show_disks(c, status, 2);
-        printf("\nNext, make a space in it: spacesfs space create %s/NAME --resiliency %s\n", name, disks->n > 1 ? "mirror2" : "simple");
+        printf("\nNext, make a space in it: spacesfs space create %s/NAME --resiliency %s\n", name,
+               disks->n > 1 ? "mirror2" : "simple");
     }
     json_decref(status);
     return SFS_EXIT_OK;
@@ -60,7 +64,7 @@ int sfs_cmd_pool_create(struct sfs_cli *c)
     return code;
 }
 
-/* --- list -------------------------------------------------------------------------------------------------------------------------- */
+/* --- list ------------------------------------------------------------------------------------------------ */
 static void list_row(struct sfs_cli *c, struct sfs_table *t, const json_t *pool)
 {
     char size[24], used[24], free_text[24];
@@ -68,8 +72,7 @@ static void list_row(struct sfs_cli *c, struct sfs_table *t, const json_t *pool)
     size_t i;
     json_t *space;
     const json_t *spaces = sfs_json_array(pool, "spaces");
-    json_array_foreach(spaces, i, space)
-        mounted += json_array_size(sfs_json_array(space, "mounts")) > 0;
+    json_array_foreach(spaces, i, space) mounted += json_array_size(sfs_json_array(space, "mounts")) > 0;
     const char *health = sfs_json_text(pool, "health");
     sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_json_text(pool, "pool"));
     sfs_table_cell(t, sfs_show_health_tone(health), "%s", health);
@@ -83,12 +86,14 @@ static void list_row(struct sfs_cli *c, struct sfs_table *t, const json_t *pool)
 
 int sfs_cmd_pool_list(struct sfs_cli *c)
 {
-    static const struct sfs_column columns[] = {{"POOL", false, NULL}, {"HEALTH", false, NULL}, {"RAW SIZE", true, NULL}, {"USED", true, NULL},
-                                                {"FREE", true, NULL},  {"DISKS", true, NULL},   {"SPACES", true, NULL},   {"MOUNTED", true, NULL}};
+    static const struct sfs_column columns[] = {
+        {"POOL", false, NULL}, {"HEALTH", false, NULL}, {"RAW SIZE", true, NULL}, {"USED", true, NULL},
+        {"FREE", true, NULL},  {"DISKS", true, NULL},   {"SPACES", true, NULL},   {"MOUNTED", true, NULL}};
     json_t *pools = sfs_show_collect(c), *pool;
     struct sfs_table *t = sfs_table_new(columns, 8);
     size_t i;
-    json_array_foreach(pools, i, pool) {
+    json_array_foreach(pools, i, pool)
+    {
         if (!json_object_get(pool, "error")) {
             list_row(c, t, pool);
             continue;
@@ -111,11 +116,13 @@ int sfs_cmd_pool_list(struct sfs_cli *c)
     return SFS_EXIT_OK;
 }
 
-/* --- export, destroy --------------------------------------------------------------------------------------------------------------- */
-/* Makes sure that no daemon has the pool: refuses while anything is mounted, ends an idle one. 0 or -errno with words. */
+/* --- export, destroy ------------------------------------------------------------------------------------- */
+/* Makes sure that no daemon has the pool: refuses while anything is mounted, ends an idle one. 0 or -errno
+ * with words. */
 static int end_daemon(struct sfs_cli *c, const struct sfs_target *t, struct sfs_error *err)
 {
-    json_t *request = json_pack("{s:s}", "cmd", "mounts"), *stop = json_pack("{s:s}", "cmd", "shutdown"), *result = NULL;
+    json_t *request = json_pack("{s:s}", "cmd", "mounts"), *stop = json_pack("{s:s}", "cmd", "shutdown"),
+           *result = NULL;
     if (!request || !stop)
         sfs_ui_out_of_memory();
     int rc = sfs_request_daemon(c, t, request, &result, err);
@@ -123,8 +130,10 @@ static int end_daemon(struct sfs_cli *c, const struct sfs_target *t, struct sfs_
         const json_t *mounts = sfs_json_array(result, "mounts");
         const json_t *first = json_array_get(mounts, 0);
         if (first)
-            rc = sfs_error_set(err, -EBUSY, "%s: in use: %s/%s is mounted on %s%s. Unmount first: spacesfs umount %s", t->pool, t->pool,
-                               sfs_json_text(first, "space"), sfs_json_text(first, "dir"), json_array_size(mounts) > 1 ? ", and there are more mounts" : "",
+            rc = sfs_error_set(err, -EBUSY,
+                               "%s: in use: %s/%s is mounted on %s%s. Unmount first: spacesfs umount %s",
+                               t->pool, t->pool, sfs_json_text(first, "space"), sfs_json_text(first, "dir"),
+                               json_array_size(mounts) > 1 ? ", and there are more mounts" : "",
                                sfs_json_text(first, "dir"));
     }
     json_decref(result);
@@ -146,9 +155,13 @@ int sfs_cmd_pool_export(struct sfs_cli *c)
     if (rc == 0) {
         rc = sfs_registry_load(c->state_dir, t.pool, &known);
         if (rc == -ENOENT)
-            sfs_error_set(&err, rc, "%s: no pool of that name is known on this host. `spacesfs pool list` shows those that are.", t.pool);
+            sfs_error_set(
+                &err, rc,
+                "%s: no pool of that name is known on this host. `spacesfs pool list` shows those that are.",
+                t.pool);
         else if (rc)
-            sfs_error_set(&err, rc, "%s: what is noted about it in %s can't be read: %s.", t.pool, c->state_dir, strerror(-rc));
+            sfs_error_set(&err, rc, "%s: what is noted about it in %s can't be read: %s.", t.pool,
+                          c->state_dir, strerror(-rc));
         sfs_registry_free(&known);
     }
     if (rc == 0)
@@ -156,14 +169,16 @@ int sfs_cmd_pool_export(struct sfs_cli *c)
     if (rc == 0) {
         rc = sfs_registry_remove(c->state_dir, t.pool);
         if (rc)
-            sfs_error_set(&err, rc, "%s: it can't be taken off the list in %s: %s.", t.pool, c->state_dir, strerror(-rc));
+            sfs_error_set(&err, rc, "%s: it can't be taken off the list in %s: %s.", t.pool, c->state_dir,
+                          strerror(-rc));
     }
     if (rc) {
         sfs_ui_error("%s", err.text);
         return SFS_EXIT_FAILED;
     }
-    return sfs_request_done(c, json_pack("{s:s}", "pool", t.pool),
-                            "Exported pool %s. Its disks keep everything; `spacesfs pool import` makes it known again.", t.pool);
+    return sfs_request_done(
+        c, json_pack("{s:s}", "pool", t.pool),
+        "Exported pool %s. Its disks keep everything; `spacesfs pool import` makes it known again.", t.pool);
 }
 
 /* What would be lost, in words. A pool that can't be opened may be destroyed all the same. */
@@ -174,12 +189,20 @@ static bool confirm_destroy(struct sfs_cli *c, const struct sfs_target *t)
     char used[24];
     if (c->yes)
         return true;
-    if (sfs_request_try(c, t->which, json_pack("{s:s}", "cmd", "status"), SFS_REQUEST_READONLY, &status, &err))
-        return sfs_ui_confirm(c, "Pool %s can't be opened (%s) Destroying it takes labels and slabs off all disks of it that are found.", t->pool, err.text);
+    if (sfs_request_try(c, t->which, json_pack("{s:s}", "cmd", "status"), SFS_REQUEST_READONLY, &status,
+                        &err))
+        return sfs_ui_confirm(c,
+                              "Pool %s can't be opened (%s) Destroying it takes labels and slabs off all "
+                              "disks of it that are found.",
+                              t->pool, err.text);
     size_t spaces = json_array_size(sfs_json_array(status, "spaces"));
-    bool yes = sfs_ui_confirm(c, "Destroying pool %s takes it off %zu disk%s; %zu space%s and all files in %s, %s on the disks, will be lost for good.",
-                              t->pool, json_array_size(sfs_json_array(status, "disks")), json_array_size(sfs_json_array(status, "disks")) == 1 ? "" : "s",
-                              spaces, spaces == 1 ? "" : "s", spaces == 1 ? "it" : "them", sfs_ui_size(c, sfs_json_u64(status, "used_bytes"), used));
+    bool yes = sfs_ui_confirm(c,
+                              "Destroying pool %s takes it off %zu disk%s; %zu space%s and all files in %s, "
+                              "%s on the disks, will be lost for good.",
+                              t->pool, json_array_size(sfs_json_array(status, "disks")),
+                              json_array_size(sfs_json_array(status, "disks")) == 1 ? "" : "s", spaces,
+                              spaces == 1 ? "" : "s", spaces == 1 ? "it" : "them",
+                              sfs_ui_size(c, sfs_json_u64(status, "used_bytes"), used));
     json_decref(status);
     return yes;
 }
@@ -204,7 +227,7 @@ int sfs_cmd_pool_destroy(struct sfs_cli *c)
     return sfs_request_done(c, json_pack("{s:s}", "pool", t.pool), "Destroyed pool %s.", t.pool);
 }
 
-/* --- properties -------------------------------------------------------------------------------------------------------------------- */
+/* --- properties ------------------------------------------------------------------------------------------ */
 static const char *const pool_keys[] = {"heal-delay"};
 
 int sfs_cmd_pool_set(struct sfs_cli *c)
@@ -218,7 +241,8 @@ int sfs_cmd_pool_set(struct sfs_cli *c)
         char key[64];
         const char *value = strchr(c->args[i], '=') + 1;
         snprintf(key, sizeof(key), "%.*s", (int)(value - 1 - c->args[i]), c->args[i]);
-        json_t *result = sfs_request(c, c->args[0], json_pack("{s:s,s:s,s:s}", "cmd", "pool-set", "key", key, "value", value), 0);
+        json_t *result = sfs_request(
+            c, c->args[0], json_pack("{s:s,s:s,s:s}", "cmd", "pool-set", "key", key, "value", value), 0);
         if (!result) {
             json_decref(all);
             return SFS_EXIT_FAILED;
@@ -240,7 +264,8 @@ int sfs_cmd_pool_get(struct sfs_cli *c)
     json_t *all = json_object();
     for (unsigned i = 0; i < n; i++) {
         const char *key = c->nargs > 1 ? c->args[i + 1] : pool_keys[i];
-        json_t *result = sfs_request(c, c->args[0], json_pack("{s:s,s:s}", "cmd", "pool-get", "key", key), SFS_REQUEST_READONLY);
+        json_t *result = sfs_request(c, c->args[0], json_pack("{s:s,s:s}", "cmd", "pool-get", "key", key),
+                                     SFS_REQUEST_READONLY);
         if (!result) {
             json_decref(all);
             return SFS_EXIT_FAILED;

@@ -7,7 +7,8 @@
 #include "cli/show.h"
 #include "fs/base/size.h"
 
-static const char *const setting_keys[] = {"resiliency", "size", "columns", "interleave", "provisioning", "compression"};
+static const char *const setting_keys[] = {"resiliency", "size",         "columns",
+                                           "interleave", "provisioning", "compression"};
 #define NSETTINGS (sizeof(setting_keys) / sizeof(setting_keys[0]))
 
 /* Splits args[0] into pool and space; SFS_EXIT_USAGE after words. */
@@ -28,7 +29,8 @@ static int check_setting(const struct sfs_cli *c, const char *key, const char *v
     snprintf(what, sizeof(what), "%s%s", c->command->run == sfs_cmd_space_create ? "--" : "", key);
     if (!strcmp(key, "size") || !strcmp(key, "interleave"))
         sfs_size_parse(value, what, &bytes, &err);
-    else if (!strcmp(key, "columns") && strcmp(value, "auto") != 0 && (strtoul(value, &end, 10) < 1 || *end || value[0] < '0' || value[0] > '9'))
+    else if (!strcmp(key, "columns") && strcmp(value, "auto") != 0 &&
+             (strtoul(value, &end, 10) < 1 || *end || value[0] < '0' || value[0] > '9'))
         sfs_error_set(&err, -EINVAL, "%s: `%s` is neither a number from 1 up nor auto.", what, value);
     else if (!strcmp(key, "provisioning") && strcmp(value, "thin") != 0 && strcmp(value, "fixed") != 0)
         sfs_error_set(&err, -EINVAL, "%s: `%s` is neither thin nor fixed.", what, value);
@@ -42,7 +44,8 @@ int sfs_cmd_space_create(struct sfs_cli *c)
     if (code)
         return code;
     if (!sfs_cli_value(c, "resiliency"))
-        return sfs_cli_usage(c, "Say what the space is to survive: --resiliency simple (no loss), mirror2 (any one disk) or mirror3 (any two).");
+        return sfs_cli_usage(c, "Say what the space is to survive: --resiliency simple (no loss), mirror2 "
+                                "(any one disk) or mirror3 (any two).");
     json_t *request = json_pack("{s:s,s:s}", "cmd", "space-create", "name", space);
     for (unsigned i = 0; i < NSETTINGS && code == 0; i++) {
         const char *value = sfs_cli_value(c, setting_keys[i]);
@@ -58,7 +61,8 @@ int sfs_cmd_space_create(struct sfs_cli *c)
     json_t *result = sfs_request(c, which, request, 0);
     if (!result)
         return SFS_EXIT_FAILED;
-    return sfs_request_done(c, result, "Made space %s. Mount it: spacesfs mount %s DIR", c->args[0], c->args[0]);
+    return sfs_request_done(c, result, "Made space %s. Mount it: spacesfs mount %s DIR", c->args[0],
+                            c->args[0]);
 }
 
 static int list_one(struct sfs_cli *c)
@@ -67,7 +71,8 @@ static int list_one(struct sfs_cli *c)
     if (!status)
         return SFS_EXIT_FAILED;
     if (c->json) {
-        json_t *spaces = json_pack("{s:s,s:O?}", "pool", sfs_json_text(status, "pool"), "spaces", sfs_json_array(status, "spaces"));
+        json_t *spaces = json_pack("{s:s,s:O?}", "pool", sfs_json_text(status, "pool"), "spaces",
+                                   sfs_json_array(status, "spaces"));
         if (!spaces)
             sfs_ui_out_of_memory();
         sfs_json_print(c, spaces);
@@ -88,11 +93,13 @@ static int list_all(struct sfs_cli *c)
     unsigned ngood = 0;
     if (!good)
         sfs_ui_out_of_memory();
-    json_array_foreach(pools, i, pool) {
+    json_array_foreach(pools, i, pool)
+    {
         if (json_object_get(pool, "error"))
             continue;
         good[ngood++] = pool;
-        json_array_append_new(out, json_pack("{s:s,s:O?}", "pool", sfs_json_text(pool, "pool"), "spaces", sfs_json_array(pool, "spaces")));
+        json_array_append_new(out, json_pack("{s:s,s:O?}", "pool", sfs_json_text(pool, "pool"), "spaces",
+                                             sfs_json_array(pool, "spaces")));
     }
     if (c->json)
         sfs_show_json_pools(c, out);
@@ -127,7 +134,8 @@ static int take_setting(const struct sfs_cli *c, const char *arg, json_t *reques
         return check_setting(c, key, arg + len + 1);
     }
     const char *near = sfs_help_nearest(key, setting_keys, NSETTINGS);
-    return sfs_cli_usage(c, "A space has no setting `%s`.%s%s%s", key, near ? " Did you mean " : "", near ? near : "", near ? "?" : "");
+    return sfs_cli_usage(c, "A space has no setting `%s`.%s%s%s", key, near ? " Did you mean " : "",
+                         near ? near : "", near ? "?" : "");
 }
 
 int sfs_cmd_space_set(struct sfs_cli *c)
@@ -163,8 +171,10 @@ int sfs_cmd_space_rename(struct sfs_cli *c)
         return sfs_cli_usage(c, "`%s` lies in another pool: a space can't move between pools.", c->args[1]);
     if (sfs_name_check(to, "space", &err))
         return sfs_cli_usage(c, "%s", err.text);
-    json_t *result = sfs_request(c, which, json_pack("{s:s,s:s,s:s}", "cmd", "space-rename", "name", space, "to", to), 0);
-    return result ? sfs_request_done(c, result, "Space %s is now %s/%s.", c->args[0], which, to) : SFS_EXIT_FAILED;
+    json_t *result =
+        sfs_request(c, which, json_pack("{s:s,s:s,s:s}", "cmd", "space-rename", "name", space, "to", to), 0);
+    return result ? sfs_request_done(c, result, "Space %s is now %s/%s.", c->args[0], which, to)
+                  : SFS_EXIT_FAILED;
 }
 
 /* 0 to go on; else an exit code. */
@@ -179,12 +189,15 @@ static int confirm_destroy(struct sfs_cli *c, const char *which, const char *spa
     if (!status)
         return SFS_EXIT_FAILED;
     bool found = false, yes = false;
-    json_array_foreach(sfs_json_array(status, "spaces"), i, one) {
+    json_array_foreach(sfs_json_array(status, "spaces"), i, one)
+    {
         if (found || strcmp(sfs_json_text(one, "name"), space) != 0)
             continue;
         found = true;
-        yes = sfs_ui_confirm(c, "Destroying space %s deletes its %llu files and directories, %s of data, for good.", c->args[0],
-                             (unsigned long long)sfs_json_u64(one, "inodes"), sfs_ui_size(c, sfs_json_u64(one, "used_bytes"), used));
+        yes = sfs_ui_confirm(
+            c, "Destroying space %s deletes its %llu files and directories, %s of data, for good.",
+            c->args[0], (unsigned long long)sfs_json_u64(one, "inodes"),
+            sfs_ui_size(c, sfs_json_u64(one, "used_bytes"), used));
     }
     json_decref(status);
     return yes || !found ? 0 : SFS_EXIT_FAILED; /* one that isn't there: the request says so */

@@ -20,8 +20,12 @@ static void print_verdict(const json_t *status)
     const char *health = sfs_json_text(status, "health");
     enum sfs_tone tone = sfs_show_health_tone(health);
     char clean[2048];
-    printf("%s%s: %s%s\n", sfs_ui_tone(stdout, tone), sfs_ui_clean(sfs_json_text(status, "pool"), clean, sizeof(clean)),
-           !strcmp(health, "healthy") ? "HEALTHY" : !strcmp(health, "degraded") ? "DEGRADED" : "AT RISK", sfs_ui_tone_end(stdout, tone));
+    printf("%s%s: %s%s\n", sfs_ui_tone(stdout, tone),
+           sfs_ui_clean(sfs_json_text(status, "pool"), clean, sizeof(clean)),
+           !strcmp(health, "healthy")    ? "HEALTHY"
+           : !strcmp(health, "degraded") ? "DEGRADED"
+                                         : "AT RISK",
+           sfs_ui_tone_end(stdout, tone));
     sfs_ui_clean(sfs_json_text(status, "verdict"), clean, sizeof(clean));
     if (*clean) {
         printf("  ");
@@ -33,14 +37,17 @@ static void print_running(const json_t *status)
 {
     size_t i;
     json_t *job;
-    json_array_foreach(sfs_json_array(status, "jobs"), i, job) {
+    json_array_foreach(sfs_json_array(status, "jobs"), i, job)
+    {
         char bar[96], done[16], total[16], rate[16], left[32];
-        uint64_t has = sfs_json_u64(job, "done"), all = sfs_json_u64(job, "total"), speed = sfs_json_u64(job, "rate_bytes_s"), eta = sfs_json_u64(job, "eta_s");
+        uint64_t has = sfs_json_u64(job, "done"), all = sfs_json_u64(job, "total"),
+                 speed = sfs_json_u64(job, "rate_bytes_s"), eta = sfs_json_u64(job, "eta_s");
         if (!has_state(job, "running") || !all)
             continue;
         sfs_size_format(has, done);
         sfs_size_format(all, total);
-        printf("  %-8s  %s %u %%  %s of %s", sfs_json_text(job, "kind"), sfs_ui_bar(has, all, 20, bar, sizeof(bar)), sfs_ui_percent(has, all), done, total);
+        printf("  %-8s  %s %u %%  %s of %s", sfs_json_text(job, "kind"),
+               sfs_ui_bar(has, all, 20, bar, sizeof(bar)), sfs_ui_percent(has, all), done, total);
         if (speed)
             printf(", %s/s", (sfs_size_format(speed, rate), rate));
         if (eta)
@@ -52,18 +59,25 @@ static void print_running(const json_t *status)
 static void print_capacity(const struct sfs_cli *c, const json_t *status)
 {
     char bar[96], used_text[24], total_text[24], free_text[24], promised_text[24];
-    uint64_t used = sfs_json_u64(status, "used_bytes"), total = sfs_json_u64(status, "total_bytes"), promised = sfs_json_u64(status, "promised_bytes");
-    printf("  capacity  %s %u %%  %s of %s raw used, %s free", sfs_ui_bar(used, total, 20, bar, sizeof(bar)), total ? sfs_ui_percent(used, total) : 0,
-           sfs_ui_size(c, used, used_text), sfs_ui_size(c, total, total_text), sfs_ui_size(c, sfs_json_u64(status, "free_bytes"), free_text));
+    uint64_t used = sfs_json_u64(status, "used_bytes"), total = sfs_json_u64(status, "total_bytes"),
+             promised = sfs_json_u64(status, "promised_bytes");
+    printf("  capacity  %s %u %%  %s of %s raw used, %s free", sfs_ui_bar(used, total, 20, bar, sizeof(bar)),
+           total ? sfs_ui_percent(used, total) : 0, sfs_ui_size(c, used, used_text),
+           sfs_ui_size(c, total, total_text), sfs_ui_size(c, sfs_json_u64(status, "free_bytes"), free_text));
     if (promised > total)
         printf("\n  promised  %s to the spaces: more than there is", sfs_ui_size(c, promised, promised_text));
-    unsigned long long replicas = sfs_json_u64(status, "replicas"), wanted = sfs_json_u64(status, "replicas_wanted");
+    unsigned long long replicas = sfs_json_u64(status, "replicas"),
+                       wanted = sfs_json_u64(status, "replicas_wanted");
     printf("\n  catalog   %llu replica%s", replicas, replicas == 1 ? "" : "s");
     if (replicas < wanted)
         printf(" (%llu wanted)", wanted);
     printf(", epoch %llu\n", (unsigned long long)sfs_json_u64(status, "epoch"));
-    if (json_array_size(sfs_json_array(status, "spaces")) && json_array_size(sfs_json_array(status, "disks")) > 1)
-        printf("  reserve   the loss of the fullest disk %s\n", sfs_json_true(status, "can_heal_largest") ? "could be healed now" : "could not be healed now; add a disk to change that");
+    if (json_array_size(sfs_json_array(status, "spaces")) &&
+        json_array_size(sfs_json_array(status, "disks")) > 1)
+        printf("  reserve   the loss of the fullest disk %s\n",
+               sfs_json_true(status, "can_heal_largest")
+                   ? "could be healed now"
+                   : "could not be healed now; add a disk to change that");
 }
 
 /* What ails each disk that isn't online. */
@@ -71,18 +85,21 @@ static void print_lost_disks(const json_t *status)
 {
     size_t i;
     json_t *disk;
-    json_array_foreach(sfs_json_array(status, "disks"), i, disk) {
+    json_array_foreach(sfs_json_array(status, "disks"), i, disk)
+    {
         char clean[1024], line[1200], when[32];
         uint64_t held = sfs_json_u64(disk, "slabs_held"), since = sfs_json_u64(disk, "lost_since");
         if (!strcmp(sfs_json_text(disk, "state"), "online"))
             continue;
         int n = snprintf(line, sizeof(line), "%s:", sfs_json_text(disk, "name"));
         if (since)
-            n += snprintf(line + n, sizeof(line) - (size_t)n, " lost since %s;", sfs_ui_time((int64_t)since, when));
+            n += snprintf(line + n, sizeof(line) - (size_t)n, " lost since %s;",
+                          sfs_ui_time((int64_t)since, when));
         if (*sfs_json_text(disk, "why"))
             n += snprintf(line + n, sizeof(line) - (size_t)n, " %s;", sfs_json_text(disk, "why"));
         if (held)
-            snprintf(line + n, sizeof(line) - (size_t)n, " %llu slab%s wait%s for it or for healing.", (unsigned long long)held, held == 1 ? "" : "s", held == 1 ? "s" : "");
+            snprintf(line + n, sizeof(line) - (size_t)n, " %llu slab%s wait%s for it or for healing.",
+                     (unsigned long long)held, held == 1 ? "" : "s", held == 1 ? "s" : "");
         else
             snprintf(line + n, sizeof(line) - (size_t)n, " no data depends on it any more.");
         printf("  ");
@@ -94,7 +111,8 @@ static bool any_disk_missing(const json_t *status)
 {
     size_t i;
     json_t *disk;
-    json_array_foreach(sfs_json_array(status, "disks"), i, disk) {
+    json_array_foreach(sfs_json_array(status, "disks"), i, disk)
+    {
         if (strcmp(sfs_json_text(disk, "state"), "online") != 0)
             return true;
     }
@@ -105,7 +123,8 @@ static bool any_copy_missing(const json_t *status)
 {
     size_t i;
     json_t *space;
-    json_array_foreach(sfs_json_array(status, "spaces"), i, space) {
+    json_array_foreach(sfs_json_array(status, "spaces"), i, space)
+    {
         if (sfs_json_u64(space, "groups_degraded") || sfs_json_u64(space, "groups_lost"))
             return true;
     }
@@ -116,7 +135,8 @@ static bool any_job_running(const json_t *status)
 {
     size_t i;
     json_t *job;
-    json_array_foreach(sfs_json_array(status, "jobs"), i, job) {
+    json_array_foreach(sfs_json_array(status, "jobs"), i, job)
+    {
         if (has_state(job, "running"))
             return true;
     }
@@ -135,10 +155,12 @@ static void print_next(const struct sfs_cli *c, const json_t *status)
     if (any_job_running(status))
         n = snprintf(text, sizeof(text), "Next: wait; follow it with `spacesfs jobs %s --watch`", pool);
     else if (copies)
-        n += snprintf(text + n, sizeof(text) - (size_t)n, "%sheal without waiting: `spacesfs heal %s`%s", missing ? ", or " : "", pool,
+        n += snprintf(text + n, sizeof(text) - (size_t)n, "%sheal without waiting: `spacesfs heal %s`%s",
+                      missing ? ", or " : "", pool,
                       c->by_daemon ? "" : " (by itself the pool heals only while it is mounted)");
     else if (missing)
-        n += snprintf(text + n, sizeof(text) - (size_t)n, ", or add another: `spacesfs disk add %s DISK`", pool);
+        n += snprintf(text + n, sizeof(text) - (size_t)n, ", or add another: `spacesfs disk add %s DISK`",
+                      pool);
     else
         return; /* it is being seen to, and there is nothing to type */
     snprintf(text + n, sizeof(text) - (size_t)n, "; what happened: `spacesfs events %s`.", pool);
@@ -209,7 +231,8 @@ static int status_all(struct sfs_cli *c)
         sfs_show_json_pools(c, pools);
     else if (json_array_size(pools) == 0)
         sfs_show_no_pools();
-    json_array_foreach(pools, i, status) {
+    json_array_foreach(pools, i, status)
+    {
         bool known = !json_object_get(status, "error");
         code = worse(code, known ? exit_of(status) : SFS_EXIT_UNKNOWN);
         if (c->json || !known)
@@ -246,7 +269,8 @@ static int jobs_once(struct sfs_cli *c)
         return SFS_EXIT_FAILED;
     begin_screen(c);
     if (c->json) {
-        json_t *jobs = json_pack("{s:s,s:O?}", "pool", sfs_json_text(status, "pool"), "jobs", sfs_json_array(status, "jobs"));
+        json_t *jobs = json_pack("{s:s,s:O?}", "pool", sfs_json_text(status, "pool"), "jobs",
+                                 sfs_json_array(status, "jobs"));
         if (!jobs)
             sfs_ui_out_of_memory();
         sfs_json_print(c, jobs);

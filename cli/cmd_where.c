@@ -15,7 +15,7 @@ struct place {
     const char *real;           /* absolute path of the file, without symlinks */
     char which[SFS_PATH_BYTES]; /* pool, as the mount's source names it */
     char space[SFS_NAME_MAX + 1];
-    char *path;                 /* from the space's root */
+    char *path; /* from the space's root */
     char type[64];
     size_t prefix;
 };
@@ -33,10 +33,12 @@ static int match_mount(const struct sfs_cli_mount *m, void *ctx)
     p->path = NULL;
     p->which[0] = '\0';
     snprintf(p->type, sizeof(p->type), "%s", m->type);
-    if (strcmp(m->type, "fuse.spacesfs") != 0 || !below || sfs_target_split(m->source, p->which, sizeof(p->which), p->space, &err))
+    if (strcmp(m->type, "fuse.spacesfs") != 0 || !below ||
+        sfs_target_split(m->source, p->which, sizeof(p->which), p->space, &err))
         return 0;
     /* A bind mount shows a directory below the space's root. */
-    if (asprintf(&p->path, "%s%s", strcmp(m->root, "/") ? m->root : "", p->real[len] ? p->real + len : "/") < 0)
+    if (asprintf(&p->path, "%s%s", strcmp(m->root, "/") ? m->root : "", p->real[len] ? p->real + len : "/") <
+        0)
         sfs_ui_out_of_memory();
     return 0;
 }
@@ -50,34 +52,41 @@ static int locate(const char *file, struct place *p, struct sfs_error *err)
     if (!real)
         return sfs_error_set(err, -errno, "%s: %s.", file, strerror(errno));
     p->real = real;
-    p->mount_id = statx(AT_FDCWD, real, AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &sx) == 0 && (sx.stx_mask & STATX_MNT_ID) ? (int)sx.stx_mnt_id : -1;
+    p->mount_id =
+        statx(AT_FDCWD, real, AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &sx) == 0 && (sx.stx_mask & STATX_MNT_ID)
+            ? (int)sx.stx_mnt_id
+            : -1;
     int rc = sfs_cli_mounts_each(match_mount, p);
     if (rc)
         sfs_error_set(err, rc, "%s: the list of mounts can't be read: %s.", file, strerror(-rc));
     else if (!p->path)
-        rc = sfs_error_set(err, -EINVAL, "%s: it lies on %s, not in a mounted space.", file, p->type[0] ? p->type : "another filesystem");
+        rc = sfs_error_set(err, -EINVAL, "%s: it lies on %s, not in a mounted space.", file,
+                           p->type[0] ? p->type : "another filesystem");
     free(real);
     p->real = NULL;
     return rc;
 }
 
-/* --- words ------------------------------------------------------------------------------------------------------------------------- */
+/* --- words ----------------------------------------------------------------------------------------------- */
 struct tally {
     uint64_t whole, short_of_copies, lost; /* bytes */
 };
 
-/* "d1+d2": the copies; over several columns "d1+d2, d3+d4". What isn't online stands in brackets. Counts columns that miss a copy, or have none. */
+/* "d1+d2": the copies; over several columns "d1+d2, d3+d4". What isn't online stands in brackets. Counts
+ * columns that miss a copy, or have none. */
 static void places_text(const json_t *places, char *out, size_t cap, unsigned *weak, unsigned *dead)
 {
     size_t n = 0, i, k;
     json_t *place, *other;
     *weak = *dead = 0;
     out[0] = '\0';
-    json_array_foreach(places, i, place) {
+    json_array_foreach(places, i, place)
+    {
         uint64_t column = sfs_json_u64(place, "column");
         unsigned online = 0, copies = 0;
         const json_t *first = NULL;
-        json_array_foreach(places, k, other) {
+        json_array_foreach(places, k, other)
+        {
             if (sfs_json_u64(other, "column") != column)
                 continue;
             first = first ? first : other;
@@ -91,7 +100,11 @@ static void places_text(const json_t *places, char *out, size_t cap, unsigned *w
             *dead += online == 0;
         }
         if (n < cap)
-            n += (size_t)snprintf(out + n, cap - n, "%s%s%s%s", i == 0 ? "" : first == place ? ", " : "+", ok ? "" : "[", *disk ? disk : "missing", ok ? "" : "]");
+            n += (size_t)snprintf(out + n, cap - n, "%s%s%s%s",
+                                  i == 0           ? ""
+                                  : first == place ? ", "
+                                                   : "+",
+                                  ok ? "" : "[", *disk ? disk : "missing", ok ? "" : "]");
     }
 }
 
@@ -115,7 +128,10 @@ struct rows {
 static void describe_piece(const json_t *piece, struct row *r, struct tally *sum)
 {
     unsigned weak, dead;
-    *r = (struct row){.off = sfs_json_u64(piece, "off"), .len = sfs_json_u64(piece, "len"), .group = sfs_json_u64(piece, "group"), .pieces = 1};
+    *r = (struct row){.off = sfs_json_u64(piece, "off"),
+                      .len = sfs_json_u64(piece, "len"),
+                      .group = sfs_json_u64(piece, "group"),
+                      .pieces = 1};
     snprintf(r->resiliency, sizeof(r->resiliency), "%s", sfs_json_text(piece, "resiliency"));
     places_text(sfs_json_array(piece, "places"), r->disks, sizeof(r->disks), &weak, &dead);
     bool lost = dead > parity_of(r->resiliency);
@@ -128,7 +144,8 @@ static void add_row(struct rows *rows, const struct row *r, bool sums)
 {
     for (size_t i = 0; sums && i < rows->n; i++) {
         struct row *old = &rows->v[i];
-        if (old->state == r->state && !strcmp(old->disks, r->disks) && !strcmp(old->resiliency, r->resiliency)) {
+        if (old->state == r->state && !strcmp(old->disks, r->disks) &&
+            !strcmp(old->resiliency, r->resiliency)) {
             old->len += r->len;
             old->pieces++;
             return;
@@ -145,8 +162,9 @@ static void add_row(struct rows *rows, const struct row *r, bool sums)
 
 static void print_rows(const struct sfs_cli *c, const struct rows *rows, bool sums)
 {
-    static const struct sfs_column columns[] = {{"OFFSET", true, "-"}, {"STORED", true, NULL}, {"PIECES", true, "-"}, {"GROUP", true, "-"},
-                                                {"RESILIENCY", false, NULL}, {"STATE", false, NULL}, {"DISKS", false, NULL}};
+    static const struct sfs_column columns[] = {
+        {"OFFSET", true, "-"},       {"STORED", true, NULL}, {"PIECES", true, "-"}, {"GROUP", true, "-"},
+        {"RESILIENCY", false, NULL}, {"STATE", false, NULL}, {"DISKS", false, NULL}};
     struct sfs_table *t = sfs_table_new(columns, 7);
     char number[24];
     for (size_t i = 0; i < rows->n; i++) {
@@ -172,12 +190,14 @@ static void print_where(const struct sfs_cli *c, const char *file, const json_t 
     struct rows rows = {0};
     size_t i;
     json_t *piece;
-    json_array_foreach(sfs_json_array(result, "pieces"), i, piece) {
+    json_array_foreach(sfs_json_array(result, "pieces"), i, piece)
+    {
         struct row r;
         describe_piece(piece, &r, &sum);
         add_row(&rows, &r, sums);
     }
-    printf("%s: %s", sfs_ui_clean(file, clean, sizeof(clean)), sfs_ui_size(c, sfs_json_u64(result, "size"), size));
+    printf("%s: %s", sfs_ui_clean(file, clean, sizeof(clean)),
+           sfs_ui_size(c, sfs_json_u64(result, "size"), size));
     if (sfs_json_true(result, "inline"))
         printf(", kept in the pool's catalog, on every disk that holds a replica of it.\n");
     else if (rows.n == 0)
@@ -203,7 +223,10 @@ static json_t *ask_where(struct sfs_cli *c, const char *file)
     if (locate(file, &place, &err))
         sfs_ui_error("%s", err.text);
     else
-        result = sfs_request(c, place.which, json_pack("{s:s,s:s,s:s}", "cmd", "where", "space", place.space, "path", place.path), SFS_REQUEST_READONLY);
+        result =
+            sfs_request(c, place.which,
+                        json_pack("{s:s,s:s,s:s}", "cmd", "where", "space", place.space, "path", place.path),
+                        SFS_REQUEST_READONLY);
     free(place.path);
     return result;
 }

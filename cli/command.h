@@ -1,9 +1,11 @@
 /* The command line: what commands there are, and what one of them gets to see when it runs.
  *
- * One table (commands.c) names every command with its arguments and options; parsing (args.c) and help (help.c) both come from it, so that
- * neither can say what the other doesn't do. A command is: parse, request, print. What it asks of a pool goes through request.h.
+ * One table (commands.c) names every command with its arguments and options; parsing (args.c) and help
+ * (help.c) both come from it, so that neither can say what the other doesn't do. A command is: parse,
+ * request, print. What it asks of a pool goes through request.h.
  *
- * Exit codes: 0 done, 1 failed, 2 used wrongly. `status` has its own: 0 healthy, 1 degraded, 2 data at risk or lost, 3 could not tell. */
+ * Exit codes: 0 done, 1 failed, 2 used wrongly. `status` has its own: 0 healthy, 1 degraded, 2 data at risk
+ * or lost, 3 could not tell. */
 #ifndef SFS_CLI_COMMAND_H
 #define SFS_CLI_COMMAND_H
 
@@ -21,7 +23,13 @@ struct sfs_option {
 };
 
 /* Options that many commands share; each is described once (args.c). */
-enum { SFS_OPT_FORCE = 1, SFS_OPT_YES = 2, SFS_OPT_WATCH = 4, SFS_OPT_BYTES = 8, SFS_OPT_JSON = 16 }; /* in the order of the help */
+enum {
+    SFS_OPT_FORCE = 1,
+    SFS_OPT_YES = 2,
+    SFS_OPT_WATCH = 4,
+    SFS_OPT_BYTES = 8,
+    SFS_OPT_JSON = 16
+}; /* in the order of the help */
 
 struct sfs_cli;
 struct sfs_command {
@@ -61,8 +69,8 @@ struct sfs_cli {
     bool by_daemon; /* the last request was answered by a daemon: the pool is mounted, or about to be */
 };
 
-/* args.c: fills c->command, args and options from argv (argv[0] is the program). 0; or SFS_EXIT_USAGE after words on stderr; -1 when help
- * was asked for and printed. */
+/* args.c: fills c->command, args and options from argv (argv[0] is the program). 0; or SFS_EXIT_USAGE after
+ * words on stderr; -1 when help was asked for and printed. */
 int sfs_cli_parse(struct sfs_cli *c, int argc, char **argv);
 const struct sfs_option *sfs_cli_common_option(unsigned bit); /* the option of one SFS_OPT_* bit */
 /* What was given for an option; NULL when it was not (the last one wins). */

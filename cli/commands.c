@@ -16,16 +16,16 @@ static const struct sfs_option pool_create_options[] = {
      "Default 256M, smaller when the smallest disk would hold less than 64 of them."},
     {NULL, 0, NULL, NULL}};
 
-#define SPACE_SETTINGS                                                                                        \
-    {"size", 0, "SIZE", "Size as df will show it; 0: as large as the pool allows (the default)."},            \
-    {"columns", 0, "N|auto", "How many disks one stripe runs across, per copy. Default auto."},               \
-    {"interleave", 0, "SIZE", "Bytes laid on one column before the next. Default 256K."},                     \
-    {"provisioning", 0, "thin|fixed", "thin (the default): takes room as it is used; fixed: all at once."},   \
-    {"compression", 0, "zstd[:LEVEL]|off", "Compression of what is written from now on. Default off."}
-
 static const struct sfs_option space_create_options[] = {
-    {"resiliency", 'r', "R", "What the space survives: simple (nothing), mirror2 (any one disk), mirror3 (any two)."},
-    SPACE_SETTINGS,
+    {"resiliency", 'r', "R",
+     "What the space survives: simple (nothing), mirror2 (any one disk), mirror3 (any two)."},
+    {"size", 0, "SIZE", "Size as df will show it; 0: as large as the pool allows (the default)."},
+    {"columns", 0, "N|auto", "How many disks one stripe runs across, per copy. Default auto."},
+    {"interleave", 0, "SIZE", "Bytes laid on one column before the next. Default 256K."},
+    {"provisioning", 0, "thin|fixed",
+     "thin (the default): takes room as it is used; fixed: all at once."},
+    {"compression", 0, "zstd[:LEVEL]|off",
+     "Compression of what is written from now on. Default off."},
     {NULL, 0, NULL, NULL}};
 
 static const struct sfs_option mount_options[] = {
@@ -56,63 +56,83 @@ static const struct sfs_option heal_options[] = {
     {NULL, 0, NULL, NULL}};
 
 static const char disk_syntax[] =
-    "DISK is PATH[,size=SIZE][,name=NAME]. PATH is a directory (its other files stay untouched), a block device or an image "
-    "file. size= takes less than all there is; for an image file that doesn't exist yet it is the file's size, and the file "
+    "DISK is PATH[,size=SIZE][,name=NAME]. PATH is a directory (its other files stay untouched), a block "
+    "device or an image "
+    "file. size= takes less than all there is; for an image file that doesn't exist yet it is the file's "
+    "size, and the file "
     "is made. name= is how the pool calls the disk; otherwise the last part of its path.";
 
 const struct sfs_command sfs_commands[] = {
-    {"pool create", "POOL DISK...", 2, -1, SFS_OPT_FORCE | SFS_OPT_YES | SFS_OPT_JSON | SFS_OPT_BYTES, pool_create_options,
-     sfs_cmd_pool_create, "Make a pool out of disks", disk_syntax},
-    {"pool list", "", 0, 0, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_pool_list, "List the pools known on this host",
-     "A pool is known from being made or imported here."},
+    {"pool create", "POOL DISK...", 2, -1, SFS_OPT_FORCE | SFS_OPT_YES | SFS_OPT_JSON | SFS_OPT_BYTES,
+     pool_create_options, sfs_cmd_pool_create, "Make a pool out of disks", disk_syntax},
+    {"pool list", "", 0, 0, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_pool_list,
+     "List the pools known on this host", "A pool is known from being made or imported here."},
     {"pool status", "[POOL]", 0, 1, SFS_OPT_JSON | SFS_OPT_BYTES | SFS_OPT_WATCH, NULL, sfs_cmd_status,
-     "The same as `spacesfs status`", "Exit status: 0 healthy, 1 degraded, 2 data at risk or lost, 3 could not tell."},
-    {"pool import", "[PATH...]", 0, -1, SFS_OPT_JSON, NULL, sfs_cmd_pool_import, "Find pools on disks and remember them",
-     "Each PATH is a disk, or a directory in which disks are looked for. Without one, all block devices and mounted "
+     "The same as `spacesfs status`",
+     "Exit status: 0 healthy, 1 degraded, 2 data at risk or lost, 3 could not tell."},
+    {"pool import", "[PATH...]", 0, -1, SFS_OPT_JSON, NULL, sfs_cmd_pool_import,
+     "Find pools on disks and remember them",
+     "Each PATH is a disk, or a directory in which disks are looked for. Without one, all block devices and "
+     "mounted "
      "directories are looked at. Disks are known by their labels, wherever they are now."},
-    {"pool export", "POOL", 1, 1, SFS_OPT_JSON, NULL, sfs_cmd_pool_export, "Forget a pool on this host; its disks keep everything",
-     "Refused while a space of it is mounted. `spacesfs pool import` makes it known again, here or on another host."},
+    {"pool export", "POOL", 1, 1, SFS_OPT_JSON, NULL, sfs_cmd_pool_export,
+     "Forget a pool on this host; its disks keep everything",
+     "Refused while a space of it is mounted. `spacesfs pool import` makes it known again, here or on "
+     "another host."},
     {"pool destroy", "POOL", 1, 1, SFS_OPT_YES | SFS_OPT_JSON, NULL, sfs_cmd_pool_destroy,
      "Destroy a pool and everything stored in it",
-     "Takes the pool's labels and slabs off all its disks. Refused while a space of it is mounted. Asks first, unless --yes is "
+     "Takes the pool's labels and slabs off all its disks. Refused while a space of it is mounted. Asks "
+     "first, unless --yes is "
      "given."},
-    {"pool set", "POOL KEY=VALUE...", 2, -1, SFS_OPT_JSON, NULL, sfs_cmd_pool_set, "Change properties of a pool",
-     "heal-delay=DURATION: how long a lost disk may take to come back before the pool heals without it (5m by default; 30s, 1h, "
+    {"pool set", "POOL KEY=VALUE...", 2, -1, SFS_OPT_JSON, NULL, sfs_cmd_pool_set,
+     "Change properties of a pool",
+     "heal-delay=DURATION: how long a lost disk may take to come back before the pool heals without it (5m "
+     "by default; 30s, 1h, "
      "2d ...)."},
     {"pool get", "POOL [KEY...]", 1, -1, SFS_OPT_JSON, NULL, sfs_cmd_pool_get, "Show properties of a pool",
      "Keys are those of `spacesfs pool set`. Without one, all are shown."},
-    {"disk list", "POOL", 1, 1, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_disk_list, "List the disks of a pool", NULL},
+    {"disk list", "POOL", 1, 1, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_disk_list,
+     "List the disks of a pool", NULL},
     {"disk add", "POOL DISK...", 2, -1, SFS_OPT_FORCE | SFS_OPT_YES | SFS_OPT_JSON, NULL, sfs_cmd_disk_add,
      "Add disks to a pool", disk_syntax},
-    {"disk set", "POOL DISK KEY=VALUE...", 3, -1, SFS_OPT_JSON, NULL, sfs_cmd_disk_set, "Change settings of a disk",
-     "name=NAME: what the disk is called."},
-    {"space create", "POOL/SPACE", 1, 1, SFS_OPT_JSON, space_create_options, sfs_cmd_space_create, "Make a space in a pool",
-     "--resiliency must be given."},
-    {"space list", "[POOL]", 0, 1, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_space_list, "List spaces, of one pool or of all",
-     NULL},
-    {"space set", "POOL/SPACE KEY=VALUE...", 2, -1, SFS_OPT_JSON, NULL, sfs_cmd_space_set, "Change settings of a space",
-     "Keys: resiliency, size, columns, interleave, provisioning, compression, with values as in `spacesfs space create`. What "
+    {"disk set", "POOL DISK KEY=VALUE...", 3, -1, SFS_OPT_JSON, NULL, sfs_cmd_disk_set,
+     "Change settings of a disk", "name=NAME: what the disk is called."},
+    {"space create", "POOL/SPACE", 1, 1, SFS_OPT_JSON, space_create_options, sfs_cmd_space_create,
+     "Make a space in a pool", "--resiliency must be given."},
+    {"space list", "[POOL]", 0, 1, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_space_list,
+     "List spaces, of one pool or of all", NULL},
+    {"space set", "POOL/SPACE KEY=VALUE...", 2, -1, SFS_OPT_JSON, NULL, sfs_cmd_space_set,
+     "Change settings of a space",
+     "Keys: resiliency, size, columns, interleave, provisioning, compression, with values as in `spacesfs "
+     "space create`. What "
      "is stored already stays as it was written; new data takes the new settings."},
-    {"space rename", "POOL/SPACE NEWNAME", 2, 2, SFS_OPT_JSON, NULL, sfs_cmd_space_rename, "Give a space another name",
-     "Remember the lines of /etc/fstab that name it."},
+    {"space rename", "POOL/SPACE NEWNAME", 2, 2, SFS_OPT_JSON, NULL, sfs_cmd_space_rename,
+     "Give a space another name", "Remember the lines of /etc/fstab that name it."},
     {"space destroy", "POOL/SPACE", 1, 1, SFS_OPT_YES | SFS_OPT_JSON, NULL, sfs_cmd_space_destroy,
-     "Destroy a space and all files in it", "Refused while it is mounted. Asks first, unless --yes is given."},
+     "Destroy a space and all files in it",
+     "Refused while it is mounted. Asks first, unless --yes is given."},
     {"mount", "POOL/SPACE DIR", 2, 2, 0, mount_options, sfs_cmd_mount, "Mount a space on a directory",
-     "POOL is a pool's name known on this host, or the path of any of its disks. Starts the pool's daemon where none runs. The same "
+     "POOL is a pool's name known on this host, or the path of any of its disks. Starts the pool's daemon "
+     "where none runs. The same "
      "as `mount -t spacesfs`."},
-    {"umount", "DIR", 1, 1, 0, umount_options, sfs_cmd_umount, "End a mount; returns when everything is stored",
-     NULL},
-    {"fstab", "POOL/SPACE DIR", 2, 2, 0, fstab_options, sfs_cmd_fstab, "Print the /etc/fstab line that mounts a space",
+    {"umount", "DIR", 1, 1, 0, umount_options, sfs_cmd_umount,
+     "End a mount; returns when everything is stored", NULL},
+    {"fstab", "POOL/SPACE DIR", 2, 2, 0, fstab_options, sfs_cmd_fstab,
+     "Print the /etc/fstab line that mounts a space",
      "At boot the line waits for the filesystems on which member directories and image files lie."},
     {"status", "[POOL]", 0, 1, SFS_OPT_JSON | SFS_OPT_BYTES | SFS_OPT_WATCH, NULL, sfs_cmd_status,
      "How a pool is: verdict, disks, spaces, jobs",
-     "Without POOL: every pool known on this host. Exit status: 0 healthy, 1 degraded, 2 data at risk or lost, 3 could not tell; of "
+     "Without POOL: every pool known on this host. Exit status: 0 healthy, 1 degraded, 2 data at risk or "
+     "lost, 3 could not tell; of "
      "several pools, the worst."},
-    {"jobs", "POOL", 1, 1, SFS_OPT_JSON | SFS_OPT_WATCH, NULL, sfs_cmd_jobs, "Background work: what runs, what ran", NULL},
-    {"events", "POOL", 1, 1, SFS_OPT_JSON, events_options, sfs_cmd_events, "What happened to a pool: disks lost, healing, errors",
-     "With --json: one object a line."},
-    {"heal", "POOL", 1, 1, SFS_OPT_JSON, heal_options, sfs_cmd_heal, "Restore lost redundancy now, without the usual delay",
-     "While the pool is mounted, healing runs in the background; --wait waits for its end. When it is not mounted, this command "
+    {"jobs", "POOL", 1, 1, SFS_OPT_JSON | SFS_OPT_WATCH, NULL, sfs_cmd_jobs,
+     "Background work: what runs, what ran", NULL},
+    {"events", "POOL", 1, 1, SFS_OPT_JSON, events_options, sfs_cmd_events,
+     "What happened to a pool: disks lost, healing, errors", "With --json: one object a line."},
+    {"heal", "POOL", 1, 1, SFS_OPT_JSON, heal_options, sfs_cmd_heal,
+     "Restore lost redundancy now, without the usual delay",
+     "While the pool is mounted, healing runs in the background; --wait waits for its end. When it is not "
+     "mounted, this command "
      "heals, and returns when it is done."},
     {"where", "FILE...", 1, -1, SFS_OPT_JSON | SFS_OPT_BYTES, where_options, sfs_cmd_where,
      "Which disks hold a file, and in what state", "FILE is a file in a mounted space."},

@@ -18,7 +18,8 @@ static int parse_setting(const struct sfs_cli *c, const char *arg, char *setting
         sfs_name_check(value, "name", &err);
         spec->name = value;
     } else {
-        sfs_error_set(&err, -EINVAL, "`%s` is not a setting of a disk. Write PATH[,size=SIZE][,name=NAME].", setting);
+        sfs_error_set(&err, -EINVAL, "`%s` is not a setting of a disk. Write PATH[,size=SIZE][,name=NAME].",
+                      setting);
     }
     return err.code ? sfs_cli_usage(c, "%s: %s", arg, err.text) : 0;
 }
@@ -95,7 +96,8 @@ bool sfs_disk_args_confirm(struct sfs_cli *c, const struct sfs_disk_args *a)
     for (unsigned i = 0; c->force && i < a->n; i++) {
         describe(c, a->specs[i].path, probe, what, sizeof(what));
         if (*what && n < sizeof(list))
-            n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s (%s)", n ? ", " : "", a->specs[i].path, what);
+            n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s (%s)", n ? ", " : "", a->specs[i].path,
+                                  what);
     }
     free(probe);
     return !n || sfs_ui_confirm(c, "What is on these disks now will be lost: %s.", list);

@@ -43,8 +43,10 @@ void sfs_help_program(void)
     print_entry("--help", "Help; also behind every command.");
     print_entry("--version", "Show the version.");
     printf("\n");
-    sfs_ui_wrap("POOL is a pool's name, or the path of any of its disks. Sizes take units: 4K, 10G, 1.5T (powers of 1024), 10GB (of 1000). Exit status: 0 "
-         "done, 1 failed, 2 used wrongly; that of `status` says how the pool is. Manual: spacesfs(8).", 0, 0);
+    sfs_ui_wrap("POOL is a pool's name, or the path of any of its disks. Sizes take units: 4K, 10G, 1.5T "
+                "(powers of 1024), 10GB (of 1000). Exit status: 0 "
+                "done, 1 failed, 2 used wrongly; that of `status` says how the pool is. Manual: spacesfs(8).",
+                0, 0);
 }
 
 void sfs_help_group(const char *group)
@@ -53,7 +55,8 @@ void sfs_help_group(const char *group)
     print_commands(group);
     printf("\n");
     char text[128];
-    snprintf(text, sizeof(text), "`spacesfs %s COMMAND --help` says more. Manual: spacesfs-%s(8).", group, group);
+    snprintf(text, sizeof(text), "`spacesfs %s COMMAND --help` says more. Manual: spacesfs-%s(8).", group,
+             group);
     sfs_ui_wrap(text, 0, 0);
 }
 
@@ -62,7 +65,8 @@ static void print_option(const struct sfs_option *o)
     char left[64], letter[8] = "";
     if (o->letter)
         snprintf(letter, sizeof(letter), "-%c, ", o->letter);
-    snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
+    snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value ? " " : "",
+             o->value ? o->value : "");
     print_entry(left, o->help);
 }
 
@@ -117,7 +121,8 @@ const char *sfs_help_nearest(const char *typed, const char *const *words, unsign
     unsigned least = strlen(typed) < 5 ? 2 : 3; /* near: fewer steps than this */
     for (unsigned i = 0; i < n; i++) {
         unsigned steps = distance(typed, words[i]);
-        if (steps < least || (steps > 0 && !best && strlen(typed) >= 3 && !strncmp(words[i], typed, strlen(typed)))) {
+        if (steps < least ||
+            (steps > 0 && !best && strlen(typed) >= 3 && !strncmp(words[i], typed, strlen(typed)))) {
             best = words[i];
             least = steps < least ? steps : least;
         }

@@ -7,7 +7,8 @@
 #include "fs/base/log.h"
 #include "fs/pool/registry.h"
 
-/* What lower layers could tell nobody is for whoever sits here. Warnings are events too, and stay with the pool (`spacesfs events`). */
+/* What lower layers could tell nobody is for whoever sits here. Warnings are events too, and stay with the
+ * pool (`spacesfs events`). */
 static void log_to_stderr(enum sfs_log_level level, const char *text, void *ctx)
 {
     (void)ctx;
@@ -19,7 +20,8 @@ static void log_to_stderr(enum sfs_log_level level, const char *text, void *ctx)
 static int prepare(struct sfs_cli *c)
 {
     if (sfs_registry_state_dir(c->state_dir, sizeof(c->state_dir))) {
-        sfs_ui_error("There is no place to keep a list of pools in: neither HOME nor XDG_STATE_HOME is set. Set one of them, or SFS_STATE_DIR.");
+        sfs_ui_error("There is no place to keep a list of pools in: neither HOME nor XDG_STATE_HOME is set. "
+                     "Set one of them, or SFS_STATE_DIR.");
         return SFS_EXIT_FAILED;
     }
     c->env = sfs_env_new_real();

@@ -9,7 +9,8 @@ static void unescape(char *s)
 {
     char *out = s;
     while (*s) {
-        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' && s[3] <= '7') {
+        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' &&
+            s[3] <= '7') {
             *out++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
             s += 4;
         } else {
@@ -36,7 +37,8 @@ static int parse(char *line, struct sfs_cli_mount *m)
     unescape(fields[3]);
     unescape(fields[4]);
     unescape(source);
-    *m = (struct sfs_cli_mount){.id = atoi(fields[0]), .root = fields[3], .dir = fields[4], .type = type, .source = source};
+    *m = (struct sfs_cli_mount){
+        .id = atoi(fields[0]), .root = fields[3], .dir = fields[4], .type = type, .source = source};
     return 0;
 }
 

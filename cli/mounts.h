@@ -6,7 +6,8 @@ struct sfs_cli_mount {
     int id;
     const char *root, *dir, *type, *source; /* unescaped */
 };
-/* Calls fn for each mount, later ones after those they cover, until it returns non-zero, which is returned. -errno when the list can't be read. */
+/* Calls fn for each mount, later ones after those they cover, until it returns non-zero, which is returned.
+ * -errno when the list can't be read. */
 int sfs_cli_mounts_each(int (*fn)(const struct sfs_cli_mount *m, void *ctx), void *ctx);
 
 #endif

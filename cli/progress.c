@@ -11,7 +11,8 @@ void sfs_progress_begin(struct sfs_progress *p, struct sfs_env *env, const char 
     snprintf(p->what, sizeof(p->what), "%s", what);
 }
 
-static void rate_text(const struct sfs_progress *p, uint64_t now, uint64_t done, uint64_t total, char *out, size_t cap)
+static void rate_text(const struct sfs_progress *p, uint64_t now, uint64_t done, uint64_t total, char *out,
+                      size_t cap)
 {
     double seconds = (double)(now - p->began_ns) / 1e9;
     out[0] = '\0';
@@ -21,7 +22,8 @@ static void rate_text(const struct sfs_progress *p, uint64_t now, uint64_t done,
     char speed[16], left[32];
     sfs_size_format((uint64_t)rate, speed);
     if (total > done)
-        snprintf(out, cap, "  %s/s  %s left", speed, sfs_ui_duration((uint64_t)((double)(total - done) / rate), left));
+        snprintf(out, cap, "  %s/s  %s left", speed,
+                 sfs_ui_duration((uint64_t)((double)(total - done) / rate), left));
     else
         snprintf(out, cap, "  %s/s", speed);
 }
@@ -43,8 +45,8 @@ void sfs_progress_show(struct sfs_progress *p, uint64_t done, uint64_t total, co
     sfs_size_format(done, has);
     sfs_size_format(total, all);
     if (total)
-        fprintf(stderr, "\r\033[K%s%s%s %u %%  %s of %s%s", clean, *clean ? " " : "", sfs_ui_bar(done, total, 20, bar, sizeof(bar)),
-                sfs_ui_percent(done, total), has, all, rate);
+        fprintf(stderr, "\r\033[K%s%s%s %u %%  %s of %s%s", clean, *clean ? " " : "",
+                sfs_ui_bar(done, total, 20, bar, sizeof(bar)), sfs_ui_percent(done, total), has, all, rate);
     else
         fprintf(stderr, "\r\033[K%s%s%s%s", clean, *clean ? "  " : "", has, rate);
     fflush(stderr);

@@ -10,7 +10,7 @@
 #include "fs/daemon/control.h"
 #include "fs/pool/registry.h"
 
-#define BUSY_TRIES 50u          /* a daemon that comes or goes holds the disks without answering */
+#define BUSY_TRIES 50u /* a daemon that comes or goes holds the disks without answering */
 #define BUSY_PAUSE_NS 100000000u
 
 const char *sfs_json_text(const json_t *object, const char *key)
@@ -67,10 +67,15 @@ static int read_label(struct sfs_cli *c, struct sfs_target *t, struct sfs_error 
     int rc = sfs_disk_probe(c->env, t->which, NULL, probe, err);
     if (rc == 0 && !probe->has_label) {
         if (probe->label_rc == -EUCLEAN)
-            rc = sfs_error_set(err, -EUCLEAN, "%s: its label is damaged, so that it doesn't say which pool it belongs to. Name the pool, or another of its disks.",
+            rc = sfs_error_set(err, -EUCLEAN,
+                               "%s: its label is damaged, so that it doesn't say which pool it belongs to. "
+                               "Name the pool, or another of its disks.",
                                t->which);
         else
-            rc = sfs_error_set(err, -ENOENT, "%s: it is not a disk of a pool (no label was found). Name the pool, or one of its disks.", t->which);
+            rc = sfs_error_set(
+                err, -ENOENT,
+                "%s: it is not a disk of a pool (no label was found). Name the pool, or one of its disks.",
+                t->which);
     }
     if (rc == 0) {
         snprintf(t->pool, sizeof(t->pool), "%s", probe->label.pool_name);
@@ -97,11 +102,13 @@ int sfs_target_resolve(struct sfs_cli *c, const char *which, struct sfs_target *
     return rc ? rc : read_label(c, out, err);
 }
 
-int sfs_target_split(const char *text, char *which, size_t cap, char space[SFS_NAME_MAX + 1], struct sfs_error *err)
+int sfs_target_split(const char *text, char *which, size_t cap, char space[SFS_NAME_MAX + 1],
+                     struct sfs_error *err)
 {
     const char *slash = strrchr(text, '/');
     if (!slash || slash == text || !slash[1])
-        return sfs_error_set(err, -EINVAL, "`%s` doesn't name a space. Give POOL/SPACE, as in tank/docs.", text);
+        return sfs_error_set(err, -EINVAL, "`%s` doesn't name a space. Give POOL/SPACE, as in tank/docs.",
+                             text);
     int rc = sfs_name_check(slash + 1, "space", err);
     if (rc)
         return rc;
@@ -136,13 +143,15 @@ static int unwrap(json_t *reply, json_t **result, struct sfs_error *err)
         const json_t *e = json_object_get(reply, "error");
         int code = (int)sfs_json_u64(e, "errno");
         const char *text = sfs_json_text(e, "text");
-        rc = sfs_error_set(err, code > 0 ? -code : -EIO, "%s", *text ? text : "the request failed, without a reason given.");
+        rc = sfs_error_set(err, code > 0 ? -code : -EIO, "%s",
+                           *text ? text : "the request failed, without a reason given.");
     }
     json_decref(reply);
     return rc;
 }
 
-static int ask(struct sfs_cli *c, const struct sfs_target *t, const json_t *request, json_t **reply, struct sfs_error *err)
+static int ask(struct sfs_cli *c, const struct sfs_target *t, const json_t *request, json_t **reply,
+               struct sfs_error *err)
 {
     char run_dir[SFS_PATH_BYTES];
     struct sfs_progress bar;
@@ -155,7 +164,9 @@ static int ask(struct sfs_cli *c, const struct sfs_target *t, const json_t *requ
     if (rc == -ENOENT || rc == -ECONNREFUSED)
         return -ENOENT;
     if (rc == -EACCES || rc == -EPERM)
-        return sfs_error_set(err, rc, "%s: its daemon runs for another user, who alone may ask it. Become that user (sudo).", t->pool);
+        return sfs_error_set(
+            err, rc, "%s: its daemon runs for another user, who alone may ask it. Become that user (sudo).",
+            t->pool);
     if (rc)
         return sfs_error_set(err, rc, "%s: its daemon could not be asked: %s.", t->pool, strerror(-rc));
     return 0;
@@ -173,14 +184,17 @@ static int check_same_pool(struct sfs_cli *c, const struct sfs_target *t, struct
         rc = unwrap(reply, &result, err);
     sfs_uuid_format(&t->uuid, uuid);
     if (rc == 0 && strcmp(uuid, sfs_json_text(result, "uuid")) != 0)
-        rc = sfs_error_set(err, -EEXIST, "%s belongs to a pool named %s, but another pool of that name is mounted. Unmount that one first.", t->which,
-                           t->pool);
+        rc = sfs_error_set(err, -EEXIST,
+                           "%s belongs to a pool named %s, but another pool of that name is mounted. Unmount "
+                           "that one first.",
+                           t->which, t->pool);
     json_decref(result);
     json_decref(request);
     return rc;
 }
 
-int sfs_request_daemon(struct sfs_cli *c, const struct sfs_target *t, const json_t *request, json_t **result, struct sfs_error *err)
+int sfs_request_daemon(struct sfs_cli *c, const struct sfs_target *t, const json_t *request, json_t **result,
+                       struct sfs_error *err)
 {
     json_t *reply = NULL;
     *result = NULL;
@@ -191,10 +205,11 @@ int sfs_request_daemon(struct sfs_cli *c, const struct sfs_target *t, const json
 }
 
 /* not_opened: the failure is one of opening, not an answer to the request. */
-static int run_here(struct sfs_cli *c, const struct sfs_target *t, json_t *request, unsigned flags, json_t **result, struct sfs_error *err,
-                    bool *not_opened)
+static int run_here(struct sfs_cli *c, const struct sfs_target *t, json_t *request, unsigned flags,
+                    json_t **result, struct sfs_error *err, bool *not_opened)
 {
-    struct sfs_pool_open_opts opts = {.readonly = flags & SFS_REQUEST_READONLY, .state_dir = c->state_dir, .no_jobs = true};
+    struct sfs_pool_open_opts opts = {
+        .readonly = flags & SFS_REQUEST_READONLY, .state_dir = c->state_dir, .no_jobs = true};
     struct sfs_pool *pool = NULL;
     struct sfs_progress bar;
     int rc = sfs_pool_open(c->env, t->which, &opts, &pool, err);
@@ -211,12 +226,14 @@ static int run_here(struct sfs_cli *c, const struct sfs_target *t, json_t *reque
     if (rc == 0 && closed && !(flags & SFS_REQUEST_READONLY)) {
         json_decref(*result);
         *result = NULL;
-        rc = sfs_error_set(err, closed, "%s: the change could not be stored: %s.", t->pool, strerror(-closed));
+        rc =
+            sfs_error_set(err, closed, "%s: the change could not be stored: %s.", t->pool, strerror(-closed));
     }
     return rc;
 }
 
-int sfs_request_try(struct sfs_cli *c, const char *which, json_t *request, unsigned flags, json_t **result, struct sfs_error *err)
+int sfs_request_try(struct sfs_cli *c, const char *which, json_t *request, unsigned flags, json_t **result,
+                    struct sfs_error *err)
 {
     struct sfs_target t;
     *result = NULL;
@@ -229,8 +246,10 @@ int sfs_request_try(struct sfs_cli *c, const char *which, json_t *request, unsig
         bool not_opened = false;
         c->by_daemon = true;
         rc = sfs_request_daemon(c, &t, request, result, err);
-        bool ended = rc == -ECONNRESET && (flags & SFS_REQUEST_READONLY); /* while it was asked: asking again does no harm */
-        if (!ended && (rc != -ENOENT || err->text[0]))                    /* with words the ENOENT is the answer to the request */
+        bool ended = rc == -ECONNRESET &&
+                     (flags & SFS_REQUEST_READONLY); /* while it was asked: asking again does no harm */
+        if (!ended &&
+            (rc != -ENOENT || err->text[0])) /* with words the ENOENT is the answer to the request */
             break;
         err->text[0] = '\0';
         c->by_daemon = false;

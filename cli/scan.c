@@ -35,18 +35,23 @@ static void keep(struct sfs_scan *s, const char *path, const struct sfs_disk_pro
 }
 
 /* 1: a disk of a pool (of that pool, when given), kept; 0: something else; -errno with words. */
-static int look_at(struct sfs_cli *c, struct sfs_scan *s, const char *path, const struct sfs_uuid *pool, struct sfs_error *err)
+static int look_at(struct sfs_cli *c, struct sfs_scan *s, const char *path, const struct sfs_uuid *pool,
+                   struct sfs_error *err)
 {
     struct sfs_disk_probe *probe = malloc(sizeof(*probe));
     if (!probe)
         sfs_ui_out_of_memory();
     int rc = sfs_disk_probe(c->env, path, NULL, probe, err);
-    if (rc == 0 && probe->has_label && !seen(s, probe) && (!pool || sfs_uuid_equal(pool, &probe->label.pool_uuid)))
+    if (rc == 0 && probe->has_label && !seen(s, probe) &&
+        (!pool || sfs_uuid_equal(pool, &probe->label.pool_uuid)))
         keep(s, path, probe);
     if (rc == 0)
         rc = probe->has_label ? 1 : 0;
     if (rc == 0 && probe->label_rc == -EUCLEAN)
-        rc = sfs_error_set(err, -EUCLEAN, "%s: it bears a label of spacesfs, but a damaged one. The pool can be found from its other disks.", path);
+        rc = sfs_error_set(err, -EUCLEAN,
+                           "%s: it bears a label of spacesfs, but a damaged one. The pool can be found from "
+                           "its other disks.",
+                           path);
     free(probe);
     return rc;
 }
@@ -61,7 +66,8 @@ static void look_inside(struct sfs_cli *c, struct sfs_scan *s, const char *dir)
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
             snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) >= (int)sizeof(path) || stat(path, &st))
             continue;
-        if ((S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode)) && look_at(c, s, path, NULL, NULL) < 0)
+        if ((S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode)) &&
+            look_at(c, s, path, NULL, NULL) < 0)
             s->unreadable++;
     }
     if (d)
@@ -107,7 +113,8 @@ static int scan_mount(const struct sfs_cli_mount *m, void *ctx)
 {
     void **both = ctx;
     char label[SFS_PATH_BYTES];
-    if (!strcmp(m->type, "fuse.spacesfs") || snprintf(label, sizeof(label), "%s/.spacesfs/label", m->dir) >= (int)sizeof(label))
+    if (!strcmp(m->type, "fuse.spacesfs") ||
+        snprintf(label, sizeof(label), "%s/.spacesfs/label", m->dir) >= (int)sizeof(label))
         return 0;
     if (access(label, F_OK) == 0 && look_at(both[0], both[1], m->dir, NULL, NULL) < 0)
         ((struct sfs_scan *)both[1])->unreadable++;

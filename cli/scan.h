@@ -14,7 +14,8 @@ struct sfs_scan {
     unsigned n;
     unsigned unreadable; /* looked at without being asked for, and not readable */
 };
-/* Looks at path: at a disk, or at everything in a directory that is none. 0 or -errno with words (for path itself; what is in a directory may be anything). */
+/* Looks at path: at a disk, or at everything in a directory that is none. 0 or -errno with words (for path
+ * itself; what is in a directory may be anything). */
 int sfs_scan_path(struct sfs_cli *c, struct sfs_scan *s, const char *path, struct sfs_error *err);
 /* Looks where a disk of a pool was last seen. */
 void sfs_scan_hint(struct sfs_cli *c, struct sfs_scan *s, const char *path, const struct sfs_uuid *pool);

@@ -12,7 +12,7 @@ enum sfs_tone sfs_show_health_tone(const char *health)
     return !strcmp(health, "degraded") ? SFS_TONE_WARN : SFS_TONE_BAD;
 }
 
-/* --- disks ------------------------------------------------------------------------------------------------------------------------- */
+/* --- disks ----------------------------------------------------------------------------------------------- */
 static void disk_row(const struct sfs_cli *c, struct sfs_table *t, const json_t *disk)
 {
     char size[24], used[24], free_text[24];
@@ -26,36 +26,42 @@ static void disk_row(const struct sfs_cli *c, struct sfs_table *t, const json_t 
     sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_json_text(disk, "usage"));
     sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_ui_size(c, sfs_json_u64(disk, "total_bytes"), size));
     sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_ui_size(c, sfs_json_u64(disk, "used_bytes"), used));
-    sfs_table_cell(t, SFS_TONE_PLAIN, "%s", online ? sfs_ui_size(c, sfs_json_u64(disk, "free_bytes"), free_text) : "-");
-    uint64_t errors[3] = {sfs_json_u64(disk, "read_errors"), sfs_json_u64(disk, "write_errors"), sfs_json_u64(disk, "checksum_errors")};
-    sfs_table_cell(t, errors[0] || errors[1] || errors[2] ? SFS_TONE_WARN : SFS_TONE_PLAIN, "%llu/%llu/%llu", (unsigned long long)errors[0],
-                   (unsigned long long)errors[1], (unsigned long long)errors[2]);
+    sfs_table_cell(t, SFS_TONE_PLAIN, "%s",
+                   online ? sfs_ui_size(c, sfs_json_u64(disk, "free_bytes"), free_text) : "-");
+    uint64_t errors[3] = {sfs_json_u64(disk, "read_errors"), sfs_json_u64(disk, "write_errors"),
+                          sfs_json_u64(disk, "checksum_errors")};
+    sfs_table_cell(t, errors[0] || errors[1] || errors[2] ? SFS_TONE_WARN : SFS_TONE_PLAIN, "%llu/%llu/%llu",
+                   (unsigned long long)errors[0], (unsigned long long)errors[1],
+                   (unsigned long long)errors[2]);
     sfs_table_cell(t, SFS_TONE_DIM, "%s", sfs_json_text(disk, "path"));
 }
 
 void sfs_show_disks(const struct sfs_cli *c, const json_t *status, unsigned indent)
 {
-    static const struct sfs_column columns[] = {{"DISK", false, NULL}, {"STATE", false, NULL}, {"KIND", false, NULL},          {"MEDIA", false, "unknown"},
-                                                {"USAGE", false, "auto"}, {"SIZE", true, NULL}, {"USED", true, NULL},          {"FREE", true, NULL},
-                                                {"ERRORS R/W/SUM", true, "0/0/0"}, {"PATH", false, NULL}};
+    static const struct sfs_column columns[] = {
+        {"DISK", false, NULL},       {"STATE", false, NULL},   {"KIND", false, NULL},
+        {"MEDIA", false, "unknown"}, {"USAGE", false, "auto"}, {"SIZE", true, NULL},
+        {"USED", true, NULL},        {"FREE", true, NULL},     {"ERRORS R/W/SUM", true, "0/0/0"},
+        {"PATH", false, NULL}};
     struct sfs_table *t = sfs_table_new(columns, 10);
     size_t i;
     json_t *disk;
-    json_array_foreach(sfs_json_array(status, "disks"), i, disk)
-        disk_row(c, t, disk);
+    json_array_foreach(sfs_json_array(status, "disks"), i, disk) disk_row(c, t, disk);
     sfs_table_print(t, stdout, indent);
     sfs_table_free(t);
 }
 
-/* --- spaces ------------------------------------------------------------------------------------------------------------------------ */
-static void space_row(const struct sfs_cli *c, struct sfs_table *t, const json_t *status, const json_t *space, bool with_pool)
+/* --- spaces ---------------------------------------------------------------------------------------------- */
+static void space_row(const struct sfs_cli *c, struct sfs_table *t, const json_t *status, const json_t *space,
+                      bool with_pool)
 {
     char total[24], used[24], avail[24], size[24], raw[24];
     const char *health = sfs_json_text(space, "health");
     uint64_t columns = sfs_json_u64(space, "columns"), size_bytes = sfs_json_u64(space, "size_bytes");
     const json_t *mounts = sfs_json_array(space, "mounts");
     if (with_pool)
-        sfs_table_cell(t, SFS_TONE_PLAIN, "%s/%s", sfs_json_text(status, "pool"), sfs_json_text(space, "name"));
+        sfs_table_cell(t, SFS_TONE_PLAIN, "%s/%s", sfs_json_text(status, "pool"),
+                       sfs_json_text(space, "name"));
     else
         sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_json_text(space, "name"));
     sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_json_text(space, "resiliency"));
@@ -75,11 +81,16 @@ static void space_row(const struct sfs_cli *c, struct sfs_table *t, const json_t
     sfs_table_cell(t, SFS_TONE_DIM, "%s%s", dir ? dir : "-", json_array_size(mounts) > 1 ? ", ..." : "");
 }
 
-void sfs_show_spaces(const struct sfs_cli *c, const json_t *const *statuses, unsigned n, bool with_pool, unsigned indent)
+void sfs_show_spaces(const struct sfs_cli *c, const json_t *const *statuses, unsigned n, bool with_pool,
+                     unsigned indent)
 {
-    static const struct sfs_column columns[] = {{"SPACE", false, NULL}, {"RESILIENCY", false, NULL}, {"COLUMNS", false, "auto"}, {"PROVISIONING", false, "thin"},
-                                                {"COMPRESSION", false, "off"}, {"HEALTH", false, NULL}, {"SIZE", true, "-"}, {"TOTAL", true, NULL},
-                                                {"USED", true, NULL}, {"AVAIL", true, NULL}, {"ON DISK", true, NULL}, {"MOUNTED ON", false, "-"}};
+    static const struct sfs_column columns[] = {
+        {"SPACE", false, NULL},        {"RESILIENCY", false, NULL},
+        {"COLUMNS", false, "auto"},    {"PROVISIONING", false, "thin"},
+        {"COMPRESSION", false, "off"}, {"HEALTH", false, NULL},
+        {"SIZE", true, "-"},           {"TOTAL", true, NULL},
+        {"USED", true, NULL},          {"AVAIL", true, NULL},
+        {"ON DISK", true, NULL},       {"MOUNTED ON", false, "-"}};
     struct sfs_table *t = sfs_table_new(columns, 12);
     for (unsigned k = 0; k < n; k++) {
         size_t i;
@@ -90,12 +101,12 @@ void sfs_show_spaces(const struct sfs_cli *c, const json_t *const *statuses, uns
     if (sfs_table_rows(t))
         sfs_table_print(t, stdout, indent);
     else
-        printf("%*sNo spaces yet. Make one: spacesfs space create %s/NAME --resiliency mirror2\n", (int)indent, "",
-               n == 1 ? sfs_json_text(statuses[0], "pool") : "POOL");
+        printf("%*sNo spaces yet. Make one: spacesfs space create %s/NAME --resiliency mirror2\n",
+               (int)indent, "", n == 1 ? sfs_json_text(statuses[0], "pool") : "POOL");
     sfs_table_free(t);
 }
 
-/* --- jobs -------------------------------------------------------------------------------------------------------------------------- */
+/* --- jobs ------------------------------------------------------------------------------------------------ */
 /* What a job is about, for people: a disk's number becomes its name. */
 static const char *job_subject(const json_t *status, const json_t *job, char *out, size_t cap)
 {
@@ -106,7 +117,8 @@ static const char *job_subject(const json_t *status, const json_t *job, char *ou
     snprintf(out, cap, "%s", what);
     if (sscanf(what, "disk=%llu", &id) != 1)
         return out;
-    json_array_foreach(sfs_json_array(status, "disks"), i, disk) {
+    json_array_foreach(sfs_json_array(status, "disks"), i, disk)
+    {
         if (sfs_json_u64(disk, "id") == id)
             snprintf(out, cap, "disk %s", sfs_json_text(disk, "name"));
     }
@@ -115,13 +127,15 @@ static const char *job_subject(const json_t *status, const json_t *job, char *ou
 
 void sfs_show_jobs(const struct sfs_cli *c, const json_t *status, unsigned ended_max, unsigned indent)
 {
-    static const struct sfs_column columns[] = {{"JOB", false, NULL}, {"ABOUT", false, ""}, {"STATE", false, NULL}, {"DONE", true, NULL},
-                                                {"RATE", true, "-"}, {"LEFT", true, "-"}, {"STARTED", false, NULL}, {"RESULT", false, ""}};
+    static const struct sfs_column columns[] = {
+        {"JOB", false, NULL}, {"ABOUT", false, ""}, {"STATE", false, NULL},   {"DONE", true, NULL},
+        {"RATE", true, "-"},  {"LEFT", true, "-"},  {"STARTED", false, NULL}, {"RESULT", false, ""}};
     struct sfs_table *t = sfs_table_new(columns, 8);
     unsigned ended = 0;
     size_t i;
     json_t *job;
-    json_array_foreach(sfs_json_array(status, "jobs"), i, job) {
+    json_array_foreach(sfs_json_array(status, "jobs"), i, job)
+    {
         char text[32], rate[24], subject[160];
         const char *state = sfs_json_text(job, "state");
         bool running = !strcmp(state, "running") || !strcmp(state, "paused") || !strcmp(state, "waiting");
@@ -131,9 +145,14 @@ void sfs_show_jobs(const struct sfs_cli *c, const json_t *status, unsigned ended
             continue;
         sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_json_text(job, "kind"));
         sfs_table_cell(t, SFS_TONE_PLAIN, "%s", job_subject(status, job, subject, sizeof(subject)));
-        sfs_table_cell(t, running ? SFS_TONE_WARN : !strcmp(state, "failed") ? SFS_TONE_BAD : SFS_TONE_GOOD, "%s", state);
+        sfs_table_cell(t,
+                       running                    ? SFS_TONE_WARN
+                       : !strcmp(state, "failed") ? SFS_TONE_BAD
+                                                  : SFS_TONE_GOOD,
+                       "%s", state);
         if (done < total)
-            sfs_table_cell(t, SFS_TONE_PLAIN, "%u %% of %s", sfs_ui_percent(done, total), sfs_ui_size(c, total, rate));
+            sfs_table_cell(t, SFS_TONE_PLAIN, "%u %% of %s", sfs_ui_percent(done, total),
+                           sfs_ui_size(c, total, rate));
         else
             sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_ui_size(c, done, rate));
         if (running && speed)
@@ -152,7 +171,7 @@ void sfs_show_jobs(const struct sfs_cli *c, const json_t *status, unsigned ended
     sfs_table_free(t);
 }
 
-/* --- pools known here -------------------------------------------------------------------------------------------------------------- */
+/* --- pools known here ------------------------------------------------------------------------------------ */
 struct collect {
     struct sfs_cli *c;
     json_t *pools;
@@ -163,7 +182,8 @@ static int collect_one(const struct sfs_registry_pool *known, void *ctx)
     struct collect *k = ctx;
     struct sfs_error err = {0};
     json_t *status;
-    if (sfs_request_try(k->c, known->name, json_pack("{s:s}", "cmd", "status"), SFS_REQUEST_READONLY, &status, &err) == 0)
+    if (sfs_request_try(k->c, known->name, json_pack("{s:s}", "cmd", "status"), SFS_REQUEST_READONLY, &status,
+                        &err) == 0)
         json_object_set_new(status, "mounted", json_boolean(k->c->by_daemon));
     else
         status = json_pack("{s:s,s:s}", "pool", known->name, "error", err.text);
@@ -196,7 +216,8 @@ void sfs_show_errors(const json_t *pools)
 {
     size_t i;
     json_t *pool;
-    json_array_foreach(pools, i, pool) {
+    json_array_foreach(pools, i, pool)
+    {
         if (json_object_get(pool, "error"))
             sfs_ui_error("%s", sfs_json_text(pool, "error"));
     }
@@ -204,5 +225,6 @@ void sfs_show_errors(const json_t *pools)
 
 void sfs_show_no_pools(void)
 {
-    printf("No pools are known on this host. Make one (spacesfs pool create POOL DISK...) or find one (spacesfs pool import [PATH...]).\n");
+    printf("No pools are known on this host. Make one (spacesfs pool create POOL DISK...) or find one "
+           "(spacesfs pool import [PATH...]).\n");
 }

@@ -79,7 +79,8 @@ static unsigned column_width(const struct sfs_table *t, unsigned column)
     return remarkable ? width : 0;
 }
 
-static void print_row(const struct sfs_table *t, FILE *out, unsigned indent, const unsigned *widths, unsigned last, const struct cell *row)
+static void print_row(const struct sfs_table *t, FILE *out, unsigned indent, const unsigned *widths,
+                      unsigned last, const struct cell *row)
 {
     unsigned pad = indent; /* blanks owed before the next text; none are left at the end of a line */
     for (unsigned i = 0; i <= last; i++) {

@@ -79,7 +79,8 @@ bool sfs_ui_confirm(const struct sfs_cli *c, const char *fmt, ...)
     va_end(ap);
     sfs_ui_clean(text, clean, sizeof(clean));
     if (!isatty(STDIN_FILENO)) {
-        sfs_ui_error("%s: %s There is no terminal to ask on. If that is what you want, say so with --yes.", c->command->name, clean);
+        sfs_ui_error("%s: %s There is no terminal to ask on. If that is what you want, say so with --yes.",
+                     c->command->name, clean);
         return false;
     }
     fflush(stdout);
@@ -211,7 +212,10 @@ char *sfs_ui_bar(uint64_t done, uint64_t total, unsigned width, char *out, size_
     out[0] = '\0';
     n += (size_t)snprintf(out, cap, "[");
     for (unsigned i = 0; i < width && n + 5 < cap; i++)
-        n += (size_t)snprintf(out + n, cap - n, "%s", i < full ? utf8 ? "\u2588" : "#" : utf8 ? "\u2591" : ".");
+        n += (size_t)snprintf(out + n, cap - n, "%s",
+                              i < full ? utf8 ? "\u2588" : "#"
+                              : utf8   ? "\u2591"
+                                       : ".");
     snprintf(out + n, cap - n, "]");
     return out;
 }
