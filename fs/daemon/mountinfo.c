@@ -1,6 +1,7 @@
 #include "fs/daemon/mountinfo.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +141,8 @@ int sfs_canonical_dir(const char *dir, char out[PATH_MAX])
 
 bool sfs_is_dead_mount(const char *dir)
 {
-    struct stat st;
+    struct statx st;
 
-    return stat(dir, &st) < 0 && errno == ENOTCONN;
+    /* The kernel must ask: it may still know the attributes. */
+    return statx(AT_FDCWD, dir, AT_STATX_FORCE_SYNC, STATX_TYPE, &st) < 0 && errno == ENOTCONN;
 }
