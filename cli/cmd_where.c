@@ -47,6 +47,7 @@ static int match_mount(const struct sfs_cli_mount *m, void *ctx)
 static int locate(const char *file, struct place *p, struct sfs_error *err)
 {
     struct statx sx;
+    struct stat st;
     memset(p, 0, sizeof(*p));
     char *real = realpath(file, NULL);
     if (!real)
@@ -62,6 +63,8 @@ static int locate(const char *file, struct place *p, struct sfs_error *err)
     else if (!p->path)
         rc = sfs_error_set(err, -EINVAL, "%s: it lies on %s, not in a mounted space.", file,
                            p->type[0] ? p->type : "another filesystem");
+    if (rc == 0 && stat(real, &st) == 0 && !S_ISREG(st.st_mode))
+        rc = sfs_error_set(err, -EINVAL, "%s: it is not a regular file, and lies in the pool's catalog alone.", file);
     free(real);
     p->real = NULL;
     return rc;
