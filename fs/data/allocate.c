@@ -9,57 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- bitmaps -------------------------------------------------------------------------------------------------------------------------- */
-
-static bool bit_get(const uint64_t *map, uint64_t i)
-{
-    return map[i / 64] >> (i % 64) & 1;
-}
-
-/* The first bit with that value in [from, end), or end. */
-static uint64_t bit_find(const uint64_t *map, uint64_t from, uint64_t end, bool value)
-{
-    for (uint64_t i = from; i < end;) {
-        uint64_t word = map[i / 64];
-        if (!value)
-            word = ~word;
-        word >>= i % 64;
-        if (word) {
-            i += (unsigned)__builtin_ctzll(word);
-            return i < end ? i : end;
-        }
-        i = (i / 64 + 1) * 64;
-    }
-    return end;
-}
-
-static void bits_set(uint64_t *map, uint64_t from, uint64_t n)
-{
-    for (uint64_t i = from; i < from + n; i++)
-        map[i / 64] |= 1ull << (i % 64);
-}
-
-static void mark_used(struct sfs_group *g, uint64_t from, uint64_t end)
-{
-    if (end > g->blocks)
-        end = g->blocks;
-    for (uint64_t i = from; i < end; i++)
-        if (!bit_get(g->bitmap, i)) {
-            g->bitmap[i / 64] |= 1ull << (i % 64);
-            g->free_blocks--;
-        }
-}
+/* --- runs --------------------------------------------------------------------------------------------------------------------------- */
 
 /* Lock held. Blocks that are free from now on. */
 void sfs_bitmap_release(struct sfs_group *g, uint64_t block, uint64_t n)
 {
-    if (!g->bitmap)
-        return;
-    for (uint64_t i = block; i < block + n && i < g->blocks; i++)
-        if (bit_get(g->bitmap, i)) {
-            g->bitmap[i / 64] &= ~(1ull << (i % 64));
-            g->free_blocks++;
-        }
+    if (g->bitmap && block < g->blocks)
+        g->free_blocks += sfs_bits_clear(g->bitmap, block, block + n < g->blocks ? block + n : g->blocks);
 }
 
 /* Next fit: the first run of at least `want` from the cursor on, else the longest there is. Returns its length, 0 if none. */
@@ -69,11 +25,11 @@ static uint64_t find_run(const struct sfs_group *g, uint64_t want, uint64_t *sta
     for (unsigned pass = 0; pass < 2; pass++) {
         uint64_t i = pass ? 0 : g->cursor, end = pass ? g->cursor : g->blocks;
         while (i < end) {
-            uint64_t from = bit_find(g->bitmap, i, end, false);
+            uint64_t from = sfs_bit_find(g->bitmap, i, end, false);
             if (from == end)
                 break;
             uint64_t limit = from + want < g->blocks ? from + want : g->blocks;
-            uint64_t to = bit_find(g->bitmap, from, limit, true);
+            uint64_t to = sfs_bit_find(g->bitmap, from, limit, true);
             if (to - from > best) {
                 best = to - from;
                 *start = from;
@@ -88,8 +44,7 @@ static uint64_t find_run(const struct sfs_group *g, uint64_t want, uint64_t *sta
 
 static void take(struct sfs_group *g, uint64_t start, uint64_t n)
 {
-    bits_set(g->bitmap, start, n);
-    g->free_blocks -= n;
+    g->free_blocks -= sfs_bits_set(g->bitmap, start, start + n);
     g->cursor = start + n < g->blocks ? start + n : 0;
     g->used_blocks += n;
     g->inflight++;
@@ -158,7 +113,7 @@ static unsigned choose_columns(const struct sfs_volume *v, unsigned online, unsi
 
 uint32_t sfs_slot_take(struct sfs_member *m)
 {
-    uint64_t s = bit_find(m->slots, 0, m->row.capacity_slabs, false);
+    uint64_t s = sfs_bit_find(m->slots, 0, m->row.capacity_slabs, false);
     SFS_ASSERT(s < m->row.capacity_slabs);
     m->slots[s / 64] |= 1ull << (s % 64);
     m->free_slabs--;
@@ -327,70 +282,32 @@ static int open_new(struct sfs_data *d, struct sfs_volume *v)
     return 0;
 }
 
-struct span {
-    uint64_t from, to;
-};
-struct spans {
-    struct span *v;
-    size_t n, cap;
-};
-
-static int add_span(uint64_t goff, uint32_t slen, void *ctx)
-{
-    struct spans *s = ctx;
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 1024;
-        struct span *v = realloc(s->v, cap * sizeof(*v));
-        if (!v)
-            return -ENOMEM;
-        s->v = v;
-        s->cap = cap;
-    }
-    s->v[s->n++] = (struct span){goff / SFS_BLOCK, goff / SFS_BLOCK + sfs_blocks(slen)};
-    return 0;
-}
-
-static void mark_freed(struct sfs_group *g, const struct sfs_freed_list *l)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (l->v[i].group == g->id && !l->v[i].slots && l->v[i].disk == 0)
-            mark_used(g, l->v[i].goff / SFS_BLOCK, (l->v[i].goff + l->v[i].len) / SFS_BLOCK);
-}
-
 /* The free map of a group comes from the extent index, what is pending, and what is freed but not yet released (rule 7). */
 static int reopen(struct sfs_data *d, struct sfs_volume *v, uint64_t id)
 {
-    struct spans s = {0};
+    struct sfs_group_map m;
     sfs_catalog_lock(d->cat);
-    int rc = sfs_catalog_group_ranges(d->cat, id, 0, UINT64_MAX >> 1, add_span, &s);
+    int rc = sfs_group_map_rows(d, id, &m);
     SFS_LOCK(d);
     struct sfs_group *g = sfs_group_find(d, id);
     if (!rc && (!g || g->dropped || g->holds || is_open_in(v, g) || !sfs_group_whole(d, g)))
         rc = -EAGAIN;
-    uint64_t *map = rc ? NULL : calloc((g->blocks + 63) / 64 + 1, sizeof(uint64_t));
-    if (!rc && !map)
-        rc = -ENOMEM;
     if (!rc) {
+        sfs_group_map_pending(d, g, &m);
+        sfs_group_map_freed(d, g, &m);
         free(g->bitmap);
-        g->bitmap = map;
-        g->free_blocks = g->blocks;
+        g->bitmap = m.bits;
+        m.bits = NULL;
+        g->free_blocks = g->blocks - m.used;
         g->cursor = 0;
-        for (size_t i = 0; i < s.n; i++)
-            mark_used(g, s.v[i].from, s.v[i].to);
-        struct sfs_stored *p;
-        RB_FOREACH(p, sfs_pending_tree, &g->pending)
-            mark_used(g, p->key.goff / SFS_BLOCK, p->key.goff / SFS_BLOCK + sfs_blocks(p->key.slen));
-        mark_freed(g, &d->candidates);
-        mark_freed(g, &d->freed);
-        mark_freed(g, &d->releasing);
         g->state_dirty |= g->state != SFS_GROUP_OPEN;
         g->state = SFS_GROUP_OPEN;
         v->open[v->nopen++] = g;
     }
     SFS_UNLOCK(d);
     sfs_catalog_unlock(d->cat);
-    free(s.v);
-    return rc;
+    sfs_group_map_free(&m);
+    return rc == -ENOENT ? -EAGAIN : rc;
 }
 
 /* Opens one more group for v. 0; -ENOSPC; -EAGAIN: look again (another thread has opened one). */

@@ -1,5 +1,7 @@
 #include "fs/data/state.h"
 
+#include "fs/base/log.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +120,8 @@ void sfs_data_set_readonly(struct sfs_data *d, const char *fmt, ...)
         __atomic_store_n(&d->readonly, true, __ATOMIC_RELEASE);
     }
     SFS_UNLOCK(d);
+    if (first)
+        sfs_log(SFS_LOG_ERROR, "the pool is read-only from now on: %s", why); /* the event can't reach the catalog any more */
     if (first)
         sfs_data_event(d, "error", "pool-readonly", 0, "the pool is read-only from now on: %s", why);
 }

@@ -228,39 +228,21 @@ void sfs_groups_free_orphans(struct sfs_data *d)
 
 /* --- counting what is in use --------------------------------------------------------------------------------------------------------- */
 
-struct span_union {
-    uint64_t end, bytes; /* ranges come in order of their start */
-};
-
-static int add_span(uint64_t goff, uint32_t slen, void *ctx)
-{
-    struct span_union *u = ctx;
-    uint64_t from = goff, to = goff + sfs_blocks(slen) * SFS_BLOCK;
-    if (from < u->end)
-        from = u->end;
-    if (to > from) {
-        u->bytes += to - from;
-        u->end = to;
-    }
-    return 0;
-}
-
-/* Catalog lock held: rows cannot change meanwhile. Pending extents lie in groups opened or made since the load; those know their use from the start, except reopened ones, which
- * count themselves. */
+/* Catalog lock held: rows cannot change meanwhile. What waits to be examined (candidates) still counts: it is subtracted when it is found free. */
 static int count_group(struct sfs_data *d, uint64_t id)
 {
-    struct span_union u = {0};
-    int rc = sfs_catalog_group_ranges(d->cat, id, 0, UINT64_MAX >> 1, add_span, &u);
-    if (rc)
-        return rc;
+    struct sfs_group_map m;
+    int rc = sfs_group_map_rows(d, id, &m);
     SFS_LOCK(d);
     struct sfs_group *g = sfs_group_find(d, id);
-    if (g && !g->used_known) {
-        g->used_blocks = u.bytes / SFS_BLOCK;
+    if (!rc && g && !g->used_known) {
+        sfs_group_map_pending(d, g, &m);
+        g->used_blocks = m.used;
         g->used_known = true;
     }
     SFS_UNLOCK(d);
-    return 0;
+    sfs_group_map_free(&m);
+    return rc == -ENOENT ? 0 : rc;
 }
 
 int sfs_groups_count_used(struct sfs_data *d)

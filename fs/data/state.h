@@ -146,6 +146,17 @@ bool sfs_group_whole(struct sfs_data *d, const struct sfs_group *g);   /* every 
 bool sfs_group_shaken(struct sfs_data *d, const struct sfs_group *g);  /* a slab that it should have is on a disk that is out of use */
 void sfs_group_seal(struct sfs_group *g);
 bool sfs_group_takes_writes(struct sfs_data *d, const struct sfs_group *g);
+/* bitmap.c: which blocks of a group are in use, from the extent index and what is on its way (rule 7) */
+struct sfs_group_map {
+    uint64_t *bits, blocks, used;
+};
+int sfs_group_map_rows(struct sfs_data *d, uint64_t id, struct sfs_group_map *m);            /* catalog lock held. -ENOENT: no such group */
+void sfs_group_map_pending(struct sfs_data *d, const struct sfs_group *g, struct sfs_group_map *m); /* lock held: pending extents, and candidates */
+void sfs_group_map_freed(struct sfs_data *d, const struct sfs_group *g, struct sfs_group_map *m);   /* lock held: what is freed and not yet released */
+void sfs_group_map_free(struct sfs_group_map *m);
+uint64_t sfs_bit_find(const uint64_t *map, uint64_t from, uint64_t end, bool value);         /* the first bit with that value in [from, end), or end */
+uint64_t sfs_bits_set(uint64_t *map, uint64_t from, uint64_t end);                           /* how many were clear */
+uint64_t sfs_bits_clear(uint64_t *map, uint64_t from, uint64_t end);                         /* how many were set */
 /* allocate.c; no lock */
 int sfs_group_open(struct sfs_volume *v);
 /* Takes up to want blocks, contiguous, in one of v's open groups (opening one when that helps), in-flight counted. contiguous: all or nothing. */

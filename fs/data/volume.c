@@ -110,30 +110,6 @@ void sfs_volume_settings(struct sfs_volume *v, struct sfs_space_row *out)
 
 /* --- room: lock held ---------------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t scale(uint64_t bytes, uint64_t num, uint64_t den)
-{
-    return (uint64_t)((__uint128_t)bytes * num / den);
-}
-
-/* Raw bytes per user byte, as a fraction: copies for mirrors, columns / data columns for parity as wide as the disks allow. */
-static void raw_factor(struct sfs_data *d, const struct sfs_volume *v, uint64_t *num, uint64_t *den)
-{
-    unsigned parity = sfs_resiliency_parity(v->row.resiliency), n = 0;
-    if (!parity) {
-        *num = sfs_resiliency_copies(v->row.resiliency);
-        *den = 1;
-        return;
-    }
-    struct sfs_member *m;
-    LIST_FOREACH(m, &d->members, link)
-        n += sfs_member_online(m);
-    unsigned columns = v->row.columns ? v->row.columns : sfs_geometry_auto_columns(v->row.resiliency, n);
-    if (columns <= parity)
-        columns = sfs_resiliency_min_columns(v->row.resiliency);
-    *num = columns;
-    *den = columns - parity;
-}
-
 static uint64_t room_in_groups(struct sfs_data *d, const struct sfs_volume *v)
 {
     uint64_t blocks = 0;
@@ -148,6 +124,28 @@ static uint64_t room_in_groups(struct sfs_data *d, const struct sfs_volume *v)
     return blocks * SFS_BLOCK;
 }
 
+/* Takes what volume w will need beyond the groups that it has off the disks with most free slabs: whole groups, since a group belongs to one space. */
+static void set_aside(struct sfs_data *d, const struct sfs_volume *w, uint64_t *slabs, unsigned n)
+{
+    uint64_t promised = w->reserved_bytes + w->credit_bytes, have = room_in_groups(d, w);
+    if (promised <= have)
+        return;
+    unsigned columns = w->row.columns ? w->row.columns : sfs_geometry_auto_columns(w->row.resiliency, n);
+    unsigned parity = sfs_resiliency_parity(w->row.resiliency), copies = sfs_resiliency_copies(w->row.resiliency);
+    if (columns <= parity)
+        return;
+    uint64_t group = (uint64_t)(columns - parity) * d->slab_bytes, groups = (promised - have + group - 1) / group;
+    for (uint64_t k = 0; k < groups * columns * copies; k++) {
+        unsigned most = 0;
+        for (unsigned i = 1; i < n; i++)
+            if (slabs[i] > slabs[most])
+                most = i;
+        if (n == 0 || slabs[most] == 0)
+            return;
+        slabs[most]--;
+    }
+}
+
 static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v)
 {
     uint64_t slabs[SFS_LABEL_PEERS];
@@ -156,6 +154,10 @@ static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v)
     LIST_FOREACH(m, &d->members, link)
         if (sfs_member_takes_slabs(m) && n < SFS_LABEL_PEERS)
             slabs[n++] = m->free_slabs;
+    struct sfs_volume *w;
+    LIST_FOREACH(w, &d->volumes, link)
+        if (w != v && w->reserved_bytes + w->credit_bytes)
+            set_aside(d, w, slabs, n);
     return sfs_place_capacity(slabs, n, v->row.resiliency, v->row.columns, d->slab_bytes);
 }
 
@@ -179,21 +181,12 @@ static uint64_t reserve_bytes(uint64_t total)
     return r;
 }
 
-/* Room for new data of v, before v's own reservations; what other volumes have reserved counts as taken. */
+/* Room for new data of v, before v's own reservations; what other volumes were promised counts as taken. */
 static uint64_t room(struct sfs_volume *v, bool rewriting)
 {
     struct sfs_data *d = v->data;
     uint64_t used = used_bytes(d, v), avail = room_in_groups(d, v) + room_in_slabs(d, v);
-    uint64_t num, den, keep = rewriting ? 0 : reserve_bytes(used + avail);
-    raw_factor(d, v, &num, &den);
-    struct sfs_volume *w;
-    LIST_FOREACH(w, &d->volumes, link) {
-        if (w == v || !w->reserved_bytes)
-            continue;
-        uint64_t wnum, wden;
-        raw_factor(d, w, &wnum, &wden);
-        keep += scale(w->reserved_bytes, wnum * den, wden * num);
-    }
+    uint64_t keep = rewriting ? 0 : reserve_bytes(used + avail);
     avail = avail > keep ? avail - keep : 0;
     if (v->row.size_bytes) {
         uint64_t left = v->row.size_bytes > used ? v->row.size_bytes - used : 0;
