@@ -5,7 +5,8 @@
  * A checkpointer thread with a connection of its own keeps the WAL small (back-pressure: sfs_catalog_commit waits when it is over its limit).
  * All functions below that take `cat` need the lock held unless they say otherwise. They return 0 or -errno: -ENOENT no such row, -EEXIST, -ENOSPC the catalog cannot grow, -EUCLEAN bad bytes on all
  * replicas, -EROFS read-only, -EIO. After -EIO/-EUCLEAN/unexpected SQLite errors from a write the transaction is in doubt: the catalog turns broken, every later write returns -EROFS, sticky
- * (sfs_catalog_broken). No cache spill: nothing reaches the disks before commit. */
+ * (sfs_catalog_broken). No cache spill: nothing reaches the disks before commit.
+ * Callbacks of the *_each and *_ranges functions run inside their query: they may call other queries, not the one they are in, and may not change the table that it reads. */
 #ifndef SFS_META_CATALOG_H
 #define SFS_META_CATALOG_H
 

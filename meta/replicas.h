@@ -19,9 +19,10 @@
 
 struct sfs_replicas;
 struct sfs_replicas_events {
-    /* Store `id` was dropped; why: -errno. Return 0 when the loss has been recorded durably (epoch bumped). May be called with the catalog's lock held. */
+    /* Store `id` was dropped; why: -errno. Return 0 when the loss has been recorded durably (epoch bumped). Called by any thread that uses the set, one at a time, with no lock
+     * of the set held but possibly with the catalog's: it must not call into the catalog. It may call sfs_replicas_drop (another disk failed while its label was written). */
     int (*on_lost)(void *ctx, int id, int why);
-    /* A page or WAL piece of store `id` was bad and was rewritten from another store. */
+    /* A page or WAL piece of store `id` was bad and was rewritten from another store. Called like on_lost. */
     void (*on_mended)(void *ctx, int id, const char *what);
     void *ctx;
 };
@@ -37,7 +38,8 @@ unsigned sfs_replicas_ids(struct sfs_replicas *r, int *ids, unsigned max);
 int sfs_replicas_recover(struct sfs_replicas *r, struct sfs_error *err);
 /* Adds a store: copies everything while writes go on, then joins it. On success it has all that is committed, synced. The caller bumps the epoch. */
 int sfs_replicas_add(struct sfs_replicas *r, const struct sfs_store *s, struct sfs_error *err);
-/* Takes a store out in good order (a disk is being removed); its files are deleted. -EBUSY for the last one. */
+/* Takes a store out in good order (a disk is being removed); its files are deleted. -EBUSY for the last one, -ENOENT for one that isn't in the set. No on_lost: the caller bumps
+ * the epoch. */
 int sfs_replicas_remove(struct sfs_replicas *r, int id);
 /* Drops a store at once because its disk is out of use (no I/O on it). on_lost is called as for a failure. Unknown ids are fine. */
 int sfs_replicas_drop(struct sfs_replicas *r, int id, int why);

@@ -552,7 +552,7 @@ Test(catalog, the_wal_is_held_to_its_limit)
 struct syncer {
     struct sfs_catalog *cat;
     _Atomic bool stop;
-    int rc;
+    _Atomic int rc;
 };
 
 static void sync_all_the_time(void *arg)
