@@ -35,18 +35,40 @@ struct run {
     struct patient *v;
     unsigned n;
     unsigned healed, left;
+    unsigned hopeless;  /* slabs with nothing to build them from */
     uint64_t damaged;
-    int result;       /* first failure */
+    int result;         /* first failure */
     char why[160];
 };
 
 /* --- the list --------------------------------------------------------------------------------------------------------------------------- */
 
-static unsigned due_slabs(struct sfs_heal *h, const struct sfs_group_info *g)
+/* Is there anything to build slab i from? If not it stays where it is: the missing disk may return with it. */
+static bool has_source(const struct sfs_group_info *g, unsigned i)
+{
+    unsigned column = i / g->copies, gone = 0;
+    for (unsigned c = 0; c < g->columns; c++) {
+        bool any = false;
+        for (unsigned k = 0; k < g->copies; k++)
+            any |= g->slab_online[c * g->copies + k];
+        if (any && c == column)
+            return true;
+        gone += !any;
+    }
+    return gone <= sfs_resiliency_parity(g->resiliency);
+}
+
+static unsigned due_slabs(struct sfs_heal *h, const struct sfs_group_info *g, unsigned *hopeless)
 {
     unsigned n = 0;
-    for (unsigned i = 0; i < g->nslabs; i++)
-        n += !g->slab_online[i] && h->ops.due(h->ops.ctx, g->slabs[i].disk);
+    for (unsigned i = 0; i < g->nslabs; i++) {
+        if (g->slab_online[i] || !h->ops.due(h->ops.ctx, g->slabs[i].disk))
+            continue;
+        if (has_source(g, i))
+            n++;
+        else
+            ++*hopeless;
+    }
     return n;
 }
 
@@ -73,7 +95,7 @@ static int make_list(struct run *r)
         struct sfs_group_info g;
         if (sfs_group_info(h->d, ids[i], &g))
             continue;
-        unsigned due = due_slabs(h, &g);
+        unsigned due = due_slabs(h, &g, &r->hopeless);
         if (!due)
             continue;
         r->v[r->n++] = (struct patient){g.id, g.tolerance > g.missing ? g.tolerance - g.missing : 0, due * sfs_move_slab_cost(h->d, g.id)};
@@ -134,7 +156,7 @@ static int heal_one(struct run *r, uint64_t id)
     if (sfs_group_info(h->d, id, &g))
         return 0;
     for (unsigned i = 0; i < g.nslabs; i++) {
-        if (g.slab_online[i] || !h->ops.due(h->ops.ctx, g.slabs[i].disk))
+        if (g.slab_online[i] || !h->ops.due(h->ops.ctx, g.slabs[i].disk) || !has_source(&g, i))
             continue;
         struct sfs_move_result res;
         int rc = 0;
@@ -170,9 +192,10 @@ static void heal_group(struct run *r, uint64_t id)
         return;
     rc = sfs_verify_group(r->h->d, id, NULL, NULL, &bad, &lost);
     struct sfs_group_info g;
+    unsigned hopeless = 0;
     if (rc)
         note_failure(r, rc, id);
-    else if (!sfs_group_info(r->h->d, id, &g) && due_slabs(r->h, &g))
+    else if (!sfs_group_info(r->h->d, id, &g) && due_slabs(r->h, &g, &hopeless))
         note_failure(r, -EIO, id); /* another disk has dropped out meanwhile */
 }
 
@@ -198,7 +221,9 @@ static void begin(struct run *r)
 static void finish(struct run *r, char *text, size_t cap)
 {
     struct sfs_heal *h = r->h;
-    if (!r->n && !r->result)
+    if (r->hopeless && !r->result)
+        snprintf(text, cap, "%u slabs were built anew and verified; %u slabs have no copy on the disks that are here, and wait for their disk to return", r->healed, r->hopeless);
+    else if (!r->n && !r->result)
         snprintf(text, cap, "nothing to heal");
     else if (r->result)
         snprintf(text, cap, "%u slabs were built anew and verified, %u slab groups are still degraded: %s", r->healed, r->left, r->why);
@@ -225,7 +250,7 @@ static int heal_run(struct sfs_heal *h, char *text, size_t cap)
     else
         snprintf(text, cap, "stopped; it goes on when the pool is next opened");
     free(r.v);
-    return stopping(h) ? -ECANCELED : r.result ? r.result : r.damaged ? -EUCLEAN : 0;
+    return stopping(h) ? -ECANCELED : r.result ? r.result : r.damaged ? -EUCLEAN : r.hopeless ? -ENODATA : 0;
 }
 
 static void heal_main(void *arg)

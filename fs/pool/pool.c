@@ -489,7 +489,7 @@ int sfs_pool_close(struct sfs_pool *p)
     p->heal = NULL;
     sfs_pool_maintain_stop(p);
     sfs_pool_flush_events(p);
-    int rc = sfs_data_readonly(p->data) ? -EROFS : sfs_pool_sync(p);
+    int rc = p->readonly ? 0 : sfs_data_readonly(p->data) ? -EROFS : sfs_pool_sync(p);
     pool_free(p);
     return rc;
 }
