@@ -43,15 +43,15 @@ static int collapse(struct sfs_inode *i, uint64_t off, uint64_t len)
     int rc;
 
     if (off % SFS_BLOCK || len % SFS_BLOCK || off + len >= i->row.size)
-        return -EINVAL; /* so it isn't inline (files of a few blocks at least), or all of that is in the first block */
+        return -EINVAL;
     rc = settle(i);
     if (rc)
         return rc;
     rc = sfs_map_prepare(&i->map, 1);
     if (rc)
         return rc;
-    if (i->inline_len && off == 0)
-        sfs_inode_drop_inline(i);
+    if (off == 0)
+        sfs_inode_drop_inline(i); /* it is in the first block */
     sfs_map_punch(&i->map, off, off + len);
     sfs_map_shift(&i->map, off + len, -(int64_t)len);
     i->row.size -= len;
@@ -61,10 +61,9 @@ static int collapse(struct sfs_inode *i, uint64_t off, uint64_t len)
     return 0;
 }
 
-/* Inline contents move as bytes: written again len further on. */
-static int insert_inline(struct sfs_inode *i, uint64_t len)
+/* Inline contents are stored as an extent, so that they can move. */
+static int inline_to_extent(struct sfs_inode *i)
 {
-    uint64_t size = i->row.size;
     uint32_t n = i->inline_len;
     uint8_t *copy = malloc(n);
     size_t done;
@@ -73,14 +72,14 @@ static int insert_inline(struct sfs_inode *i, uint64_t len)
     if (!copy)
         return -ENOMEM;
     memcpy(copy, i->inline_data, n);
-    rc = sfs_inode_write(i, copy, n, len, &done);
+    i->no_inline = true;
+    rc = sfs_inode_write(i, copy, n, 0, &done);
+    free(copy);
     if (!rc && done < n)
         rc = -ENOSPC;
     if (!rc)
-        rc = sfs_inode_punch(i, 0, len);
-    if (!rc && i->row.size < size + len)
-        rc = sfs_inode_truncate(i, size + len);
-    free(copy);
+        rc = settle(i);
+    i->no_inline = false;
     return rc;
 }
 
@@ -95,8 +94,11 @@ static int insert(struct sfs_inode *i, uint64_t off, uint64_t len)
     rc = settle(i);
     if (rc)
         return rc;
-    if (i->inline_len && off == 0)
-        return insert_inline(i, len);
+    if (i->inline_len && off == 0) {
+        rc = inline_to_extent(i);
+        if (rc)
+            return rc;
+    }
     rc = sfs_map_prepare(&i->map, 1);
     if (rc)
         return rc;

@@ -44,7 +44,7 @@ static bool is_settled(struct sfs_inode *i, uint64_t from, uint64_t to)
     uint64_t off;
     uint8_t *data;
 
-    return i->inline_len == 0 && !sfs_inode_run_overlaps(i, from, to) && !sfs_dirty_next(&i->dirty, from, to, &off, &data);
+    return (i->inline_len == 0 || from >= SFS_BLOCK) && !sfs_inode_run_overlaps(i, from, to) && !sfs_dirty_next(&i->dirty, from, to, &off, &data);
 }
 
 /* Both locked, both `modifying`, in the gate. 1: done; 0: it must go by bytes. */

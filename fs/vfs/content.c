@@ -43,15 +43,11 @@ static uint64_t min64(uint64_t a, uint64_t b)
 /* [pos, end) from the inline contents or the map; out is where byte pos goes. */
 static int from_map(struct sfs_inode *i, uint64_t pos, uint64_t end, uint8_t *out, struct gather *g)
 {
-    if (i->inline_len) {
-        if (pos < i->inline_len) {
-            size_t n = (size_t)(min64(end, i->inline_len) - pos);
-            memcpy(out, i->inline_data + pos, n);
-            out += n;
-            pos += n;
-        }
-        memset(out, 0, (size_t)(end - pos));
-        return 0;
+    if (pos < i->inline_len) {
+        size_t n = (size_t)(min64(end, i->inline_len) - pos);
+        memcpy(out, i->inline_data + pos, n);
+        out += n;
+        pos += n;
     }
     for (struct sfs_map_node *n = sfs_map_find(&i->map, pos); pos < end; n = sfs_map_next(n)) {
         if (!n || n->e.off >= end) {
@@ -327,8 +323,6 @@ static int write_part(struct sfs_inode *i, const uint8_t *data, size_t len, uint
         if (rc)
             break;
         used += made;
-        if (b == 0)
-            sfs_inode_drop_inline(i); /* it was in the old contents; the catalog keeps it until the new are stored */
     }
     if (b > from)
         *done = (size_t)(min64(b, end) - from);
@@ -342,21 +336,6 @@ out:
     return *done ? 0 : rc;
 }
 
-/* I1: before anything but block 0 gets dirty, inline contents become block 0. */
-static int inline_to_block(struct sfs_inode *i, bool *made_room)
-{
-    size_t done, len = i->inline_len;
-    uint8_t *copy = malloc(len);
-    int rc;
-
-    if (!copy)
-        return -ENOMEM;
-    memcpy(copy, i->inline_data, len);
-    rc = write_part(i, copy, len, 0, made_room, &done);
-    free(copy);
-    return rc;
-}
-
 int sfs_inode_write(struct sfs_inode *i, const void *data, size_t len, uint64_t off, size_t *n)
 {
     const uint8_t *p = data;
@@ -364,8 +343,8 @@ int sfs_inode_write(struct sfs_inode *i, const void *data, size_t len, uint64_t 
     int rc = 0;
 
     *n = 0;
-    if (i->inline_len && off >= SFS_BLOCK)
-        rc = inline_to_block(i, &made_room);
+    if (i->dirty.ndirty == 0 && i->dirty.nwriting == 0)
+        i->base_size = i->row.size; /* all of it is stored */
     while (!rc && *n < len) {
         size_t done, part = (size_t)min64(len - *n, SFS_CHUNK - (off + *n) % SFS_CHUNK);
         rc = write_part(i, p + *n, part, off + *n, &made_room, &done);

@@ -164,7 +164,7 @@ static bool store_inline(struct sfs_inode *i)
     uint64_t size = i->row.size;
     uint8_t *block, *copy;
 
-    if (size == 0 || size > SFS_INLINE_MAX || i->map.npieces || i->dirty.nwriting || i->dirty.ndirty != 1)
+    if (size == 0 || size > SFS_INLINE_MAX || i->map.npieces || i->dirty.nwriting || i->dirty.ndirty != 1 || i->no_inline)
         return false;
     block = sfs_dirty_get(&i->dirty, 0);
     if (!block || sfs_vfs_catalog_room(i->vfs, size))
@@ -221,6 +221,8 @@ static void land_run(struct sfs_inode *i, struct sfs_run *r)
     if (i->dead) {
         drop_extents(i, r);
     } else {
+        if (r->off == 0)
+            sfs_inode_drop_inline(i); /* I1 */
         sfs_map_punch(&i->map, r->off, r->off + r->len);
         for (unsigned k = 0; k < r->nextents; k++) {
             r->extents[k].off += r->off;

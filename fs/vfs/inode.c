@@ -112,9 +112,8 @@ int sfs_inode_load_data(struct sfs_inode *i)
         rc = load_map(i);
         if (!rc)
             rc = load_inline(i, SFS_INLINE_MAX);
-        /* Contents in both: no commit leaves that (I1, pending.c). */
-        if (!rc && i->inline_len && i->map.npieces)
-            rc = -EUCLEAN;
+        if (!rc && i->inline_len && sfs_map_covers_any(&i->map, 0, SFS_BLOCK))
+            rc = -EUCLEAN; /* I1: no commit leaves that */
     } else {
         rc = 0;
     }

@@ -4,7 +4,7 @@
  * across I/O: while it is held the contents change by nobody else, though write-back may still move them from memory to disk. It is taken before the gate and before any inode's lock.
  *
  * Invariants
- *   (I1) inline contents in memory => no piece in the map, nothing dirty, nothing being written.
+ *   (I1) inline contents => no piece of the map in block 0. (They may have extents behind them: a small file that was written to far beyond its end.)
  *   (I2) the bytes of a file in order of precedence: dirty blocks, blocks being written, then inline contents or the map; zeros where none has any. Bytes beyond the size are zeros in all of them.
  *   (I3) every dirty block and every block being written has one block reserved in the volume.
  *   (I4) an immediate update of the row in the catalog (nlink, parent) never meets an older row on its way there in a batch: see sfs_lockset_lock. */
@@ -72,7 +72,7 @@ struct sfs_inode {
     unsigned nopen;
     struct sfs_inode_row row;
     uint64_t catalog_size;   /* size in the catalog, or in the batch on its way there */
-    uint64_t base_size;      /* what of that still holds: lowered by truncation */
+    uint64_t base_size;      /* what lies below is stored or a hole that a program made: see pending.c */
     bool emptied;            /* truncated to nothing since the last collect, see pending.c */
     unsigned syncing;        /* fsyncs under way */
     struct sfs_map map;
@@ -81,7 +81,8 @@ struct sfs_inode {
     uint8_t *inline_data;
     uint32_t inline_len;
     bool inline_stored;      /* the catalog has inline contents */
-    bool inline_changed;     /* and they are other ones than these */
+    bool inline_changed;     /* it has not been given these */
+    bool no_inline;          /* block 0 is to be stored as an extent */
 };
 
 /* --- itable.c: the table of inodes; no inode lock held ------------------------------------------------------------------ */

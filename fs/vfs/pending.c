@@ -5,10 +5,10 @@
  *
  * Invariants
  *   (P1) an inode that differs from its rows is on the pending list, or in a batch, or dead.
- *   (P2) rule 3: the size handed over never reaches beyond data that is only in memory. Let S be the size in memory, B the base (the size last handed over, lowered by every truncation since), and L the lowest block
- *        dirty or being written that ends beyond B: then it is min(S, max(B, L)). Below B the old contents are there; from B to L all is stored, or a hole that a program made. As long as it is less than S the inode
- *        stays pending.
- *   (P3) inline contents go from the catalog only together with the extents that replace them. While block 0, into which they went, has not been stored even once, nothing of the inode is handed over.
+ *   (P2) rule 3: the size handed over never reaches beyond data that is only in memory. Let S be the size in memory, B the base (the size last handed over, or that of a moment when nothing was dirty; lowered by every
+ *        truncation since), and L the lowest byte beyond B that is in a block dirty or being written and has nothing stored below it: then it is min(S, L). Up to B old contents are there, stored and pending or already in
+ *        the catalog; from B to L all is stored, or a hole that a program made. As long as it is less than S the inode stays pending.
+ *   (P3) inline contents go from the catalog in the change that brings the extents of block 0 (I1).
  *   (P4) a file that was emptied and is being written anew (a program replaces its contents in place) keeps its old contents until something new is stored, unless somebody asks for durability. So a crash
  *        shortly after doesn't leave it empty.
  *   (P5) from collect to done, in_batch tells immediate updates of the row to wait for the batch (I4), and the inode is held, so that `lost` finds it. */
@@ -17,14 +17,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The first byte of [from, to) that is neither in the map nor inline; to: none. */
+static uint64_t first_unstored(struct sfs_inode *i, uint64_t from, uint64_t to)
+{
+    if (from < i->inline_len)
+        from = i->inline_len;
+    while (from < to) {
+        struct sfs_map_node *n = sfs_map_find(&i->map, from);
+        if (!n || n->e.off > from)
+            return from;
+        from = sfs_map_end(n);
+    }
+    return to;
+}
+
 /* P2 */
 static uint64_t honest_size(struct sfs_inode *i)
 {
-    uint64_t size = i->row.size, base = i->base_size, lowest = sfs_dirty_lowest(&i->dirty, base);
+    uint64_t size = i->row.size, base = i->base_size < size ? i->base_size : size, b;
 
-    if (lowest < base)
-        lowest = base;
-    return lowest < size ? lowest : size;
+    for (b = sfs_dirty_lowest(&i->dirty, base); b < size; b = sfs_dirty_lowest(&i->dirty, b + SFS_BLOCK)) {
+        uint64_t end = b + SFS_BLOCK < size ? b + SFS_BLOCK : size, hole = first_unstored(i, b > base ? b : base, end);
+        if (hole < end)
+            return hole;
+    }
+    return size;
 }
 
 static bool has_unstored(const struct sfs_inode *i)
@@ -32,17 +49,11 @@ static bool has_unstored(const struct sfs_inode *i)
     return i->dirty.ndirty || i->dirty.nwriting;
 }
 
-static bool block0_unstored(struct sfs_inode *i)
-{
-    return (sfs_dirty_get(&i->dirty, 0) || sfs_dirty_is_writing(&i->dirty, 0)) && !sfs_map_covers_any(&i->map, 0, SFS_BLOCK);
-}
-
+/* P4 */
 static bool holds_back(struct sfs_inode *i)
 {
-    if (i->inline_stored && i->inline_len == 0 && block0_unstored(i))
-        return true; /* P3 */
     return i->emptied && has_unstored(i) && i->map.npieces == 0 && i->inline_len == 0 && !i->syncing &&
-           !__atomic_load_n(&i->vfs->syncing, __ATOMIC_RELAXED); /* P4 */
+           !__atomic_load_n(&i->vfs->syncing, __ATOMIC_RELAXED);
 }
 
 static int fill_inline(struct sfs_inode *i, struct sfs_change *c)
