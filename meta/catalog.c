@@ -8,17 +8,18 @@
 
 #define DEFAULT_WAL_LIMIT (64ull << 20)
 #define DEFAULT_CACHE (64ull << 20)
-#define ROOM_RESERVE (8ull << 20)   /* never given to operations that add: deletes and repairs need it */
+#define ROOM_RESERVE (8ull << 20) /* never given to operations that add: deletes and repairs need it */
 #define FRAME_BYTES (SFS_PAGE_BYTES + 24u)
-#define SNAPSHOT_FACTOR 4u          /* the WAL may grow this much over its limit while a snapshot is read */
+#define SNAPSHOT_FACTOR 4u /* the WAL may grow this much over its limit while a snapshot is read */
 
-/* --- making --------------------------------------------------------------------------------------------------------------------- */
+/* --- making --- */
 
 static int set_up_file(sqlite3 *db)
 {
     int reserve = SFS_PAGE_RESERVED, rc;
     int64_t n;
-    rc = sfs_db_exec(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = NONE; PRAGMA encoding = 'UTF-8'; PRAGMA synchronous = FULL;"
+    rc = sfs_db_exec(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = NONE; PRAGMA encoding = 'UTF-8'; "
+                         "PRAGMA synchronous = FULL;"
                          "PRAGMA journal_mode = MEMORY;");
     if (!rc)
         rc = sfs_db_errno(db, sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserve));
@@ -32,7 +33,9 @@ static int set_up_file(sqlite3 *db)
 static int insert_pool(sqlite3 *db, struct sfs_env *env, const struct sfs_uuid *pool, const char *name)
 {
     sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(db, "INSERT INTO pool (id, uuid, name, created, name_seed) VALUES (1, ?1, ?2, ?3, ?4)", -1, &st, NULL);
+    int rc = sqlite3_prepare_v2(
+        db, "INSERT INTO pool (id, uuid, name, created, name_seed) VALUES (1, ?1, ?2, ?3, ?4)", -1, &st,
+        NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_bind_blob(st, 1, pool->b, sizeof(pool->b), SQLITE_STATIC);
     if (rc == SQLITE_OK)
@@ -60,8 +63,8 @@ static int fill(sqlite3 *db, struct sfs_env *env, const struct sfs_uuid *pool, c
     return rc ? rc : sfs_db_exec(db, state);
 }
 
-int sfs_catalog_create(struct sfs_env *env, struct sfs_replicas *r, const struct sfs_uuid *pool, const char *pool_name,
-                       struct sfs_error *err)
+int sfs_catalog_create(struct sfs_env *env, struct sfs_replicas *r, const struct sfs_uuid *pool,
+                       const char *pool_name, struct sfs_error *err)
 {
     sqlite3 *db = NULL;
     int64_t n;
@@ -82,11 +85,12 @@ int sfs_catalog_create(struct sfs_env *env, struct sfs_replicas *r, const struct
     if (rc == -EEXIST)
         return sfs_error_set(err, rc, "pool %s: its disks hold a catalog already.", pool_name);
     if (rc)
-        return sfs_error_set(err, rc, "pool %s: the catalog could not be written: %s.", pool_name, strerror(-rc));
+        return sfs_error_set(err, rc, "pool %s: the catalog could not be written: %s.", pool_name,
+                             strerror(-rc));
     return 0;
 }
 
-/* --- opening -------------------------------------------------------------------------------------------------------------------- */
+/* --- opening --- */
 
 static int check_version(struct sfs_catalog *cat, struct sfs_error *err)
 {
@@ -95,28 +99,33 @@ static int check_version(struct sfs_catalog *cat, struct sfs_error *err)
     if (!rc)
         rc = sfs_db_int(cat->db, "PRAGMA user_version", &version);
     if (!rc && app != SFS_APPLICATION_ID)
-        return sfs_error_set(err, -EOPNOTSUPP, "The catalog isn't one of spacesfs (application id %lld).", (long long)app);
+        return sfs_error_set(err, -EOPNOTSUPP, "The catalog isn't one of spacesfs (application id %lld).",
+                             (long long)app);
     if (!rc && version != SFS_SCHEMA_VERSION)
-        return sfs_error_set(err, -EOPNOTSUPP, "The catalog has format %lld; this program knows format %d. Use a newer spacesfs.",
-                             (long long)version, SFS_SCHEMA_VERSION);
+        return sfs_error_set(
+            err, -EOPNOTSUPP,
+            "The catalog has format %lld; this program knows format %d. Use a newer spacesfs.",
+            (long long)version, SFS_SCHEMA_VERSION);
     int bytes = -1;
     if (!rc)
         rc = sfs_db_errno(cat->db, sqlite3_file_control(cat->db, "main", SQLITE_FCNTL_RESERVE_BYTES, &bytes));
     reserve = bytes;
     if (!rc && reserve != SFS_PAGE_RESERVED)
-        return sfs_error_set(err, -EUCLEAN, "The catalog's pages have %lld reserved bytes instead of %u.", (long long)reserve,
-                             SFS_PAGE_RESERVED);
+        return sfs_error_set(err, -EUCLEAN, "The catalog's pages have %lld reserved bytes instead of %u.",
+                             (long long)reserve, SFS_PAGE_RESERVED);
     if (!rc)
         rc = sfs_db_int(cat->db, "SELECT ro_compat FROM pool WHERE id = 1", &ro_compat);
     if (!rc)
         rc = sfs_db_int(cat->db, "SELECT incompat FROM pool WHERE id = 1", &incompat);
     if (!rc && ((uint64_t)incompat & ~(uint64_t)SFS_CATALOG_INCOMPAT))
         return sfs_error_set(err, -EOPNOTSUPP,
-                             "The pool uses features that this program does not know (incompat bits %llx). Use a newer spacesfs.",
+                             "The pool uses features that this program does not know (incompat bits %llx). "
+                             "Use a newer spacesfs.",
                              (unsigned long long)incompat);
     if (!rc && ((uint64_t)ro_compat & ~(uint64_t)SFS_CATALOG_RO_COMPAT) && !cat->opts.readonly)
         return sfs_error_set(err, -EOPNOTSUPP,
-                             "The pool uses features that this program can only read (ro_compat bits %llx). Open it read-only.",
+                             "The pool uses features that this program can only read (ro_compat bits %llx). "
+                             "Open it read-only.",
                              (unsigned long long)ro_compat);
     return rc == -ENOENT ? -EUCLEAN : rc;
 }
@@ -135,7 +144,8 @@ static int load_counts(struct sfs_catalog *cat)
             return -ENOMEM;
         }
         cat->counts = v;
-        v[cat->ncounts++] = (struct sfs_inode_count){.space = sqlite3_column_int(st, 0), .count = sqlite3_column_int64(st, 1)};
+        v[cat->ncounts++] = (struct sfs_inode_count){.space = sqlite3_column_int(st, 0),
+                                                     .count = sqlite3_column_int64(st, 1)};
     }
     rc = sfs_db_errno(cat->db, rc);
     sqlite3_finalize(st);
@@ -145,7 +155,8 @@ static int load_counts(struct sfs_catalog *cat)
 static int load_state(struct sfs_catalog *cat)
 {
     static const char *const columns[] = {"commit_seq", "next_ino", "next_disk", "next_space", "next_group"};
-    uint64_t *const values[] = {&cat->seq, &cat->next_ino, &cat->next_disk, &cat->next_space, &cat->next_group};
+    uint64_t *const values[] = {&cat->seq, &cat->next_ino, &cat->next_disk, &cat->next_space,
+                                &cat->next_group};
     int64_t v = 0;
     int rc = 0;
     for (unsigned i = 0; i < sizeof(columns) / sizeof(columns[0]) && !rc; i++) {
@@ -193,7 +204,8 @@ static int open_writer(struct sfs_catalog *cat, struct sfs_error *err)
     rc = check_version(cat, err);
     if (!rc)
         rc = load_state(cat);
-    /* No sync by SQLite when it commits: sfs_catalog_commit_sync does that, outside the lock, for several commits at once. */
+    /* No sync by SQLite when it commits: sfs_catalog_commit_sync does that, outside the lock, for several
+     * commits at once. */
     snprintf(pragma, sizeof(pragma), "PRAGMA synchronous = OFF; PRAGMA cache_size = -%llu;",
              (unsigned long long)(cat->opts.cache_bytes / 1024));
     if (!rc)
@@ -206,8 +218,8 @@ static int open_writer(struct sfs_catalog *cat, struct sfs_error *err)
     return rc;
 }
 
-int sfs_catalog_open(struct sfs_env *env, struct sfs_replicas *r, const struct sfs_catalog_opts *opts, struct sfs_catalog **out,
-                     struct sfs_error *err)
+int sfs_catalog_open(struct sfs_env *env, struct sfs_replicas *r, const struct sfs_catalog_opts *opts,
+                     struct sfs_catalog **out, struct sfs_error *err)
 {
     struct sfs_catalog *cat = calloc(1, sizeof(*cat));
     struct sfs_error said = {0};
@@ -250,7 +262,8 @@ void sfs_catalog_close(struct sfs_catalog *cat)
         /* So that the next open finds nothing to recover. If it doesn't work, recovery will do it. */
         int rc = sfs_db_exec(cat->db, "PRAGMA synchronous = FULL");
         if (!rc)
-            rc = sfs_db_errno(cat->db, sqlite3_wal_checkpoint_v2(cat->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
+            rc = sfs_db_errno(
+                cat->db, sqlite3_wal_checkpoint_v2(cat->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
         if (!rc)
             sfs_replicas_sync_wal(cat->r);
     }
@@ -260,7 +273,7 @@ void sfs_catalog_close(struct sfs_catalog *cat)
     free(cat);
 }
 
-/* --- committing ------------------------------------------------------------------------------------------------------------------- */
+/* --- committing --- */
 
 void sfs_catalog_lock(struct sfs_catalog *cat)
 {
@@ -309,14 +322,16 @@ static int write_state(struct sfs_catalog *cat)
     return rc < 0 ? rc : rc == 1 ? 0 : -EUCLEAN;
 }
 
-/* Over the limit, waits for a checkpoint so that the next commit begins the WAL anew. Not while a snapshot is being read: that pins the WAL, and the wait
- * would be for nothing; then the WAL may grow further, up to a bound. */
+/* Over the limit, waits for a checkpoint so that the next commit begins the WAL anew. Not while a snapshot is
+ * being read: that pins the WAL, and the wait would be for nothing; then the WAL may grow further, up to a
+ * bound. */
 static void hold_back(struct sfs_catalog *cat)
 {
     uint64_t bytes = cat->wal_frames * FRAME_BYTES, limit = cat->opts.wal_limit_bytes;
     if (bytes < limit || (cat->snapshots && bytes < limit * SNAPSHOT_FACTOR))
         return;
-    sfs_checkpointer_wait(cat->ckpt); /* failing is not the commit's concern: the WAL grows on, until the disks are full */
+    sfs_checkpointer_wait(
+        cat->ckpt); /* failing is not the commit's concern: the WAL grows on, until the disks are full */
 }
 
 int sfs_catalog_commit(struct sfs_catalog *cat, bool *changed)

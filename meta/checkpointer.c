@@ -1,9 +1,11 @@
-/* The checkpointer: a thread with a connection of its own that copies the WAL's frames into the database, so that the writer never does. It sleeps until enough
- * frames are new, or until a commit that finds the WAL over its limit asks.
+/* The checkpointer: a thread with a connection of its own that copies the WAL's frames into the database, so
+ * that the writer never does. It sleeps until enough frames are new, or until a commit that finds the WAL
+ * over its limit asks.
  *
- * A passive checkpoint copies what is committed while the writer goes on. The WAL begins anew only when a transaction begins while every frame has been
- * copied; under steady load that never comes by itself, so a commit over the limit waits, between two transactions, for one checkpoint: short, because the
- * earlier ones left it only the last commit's frames. */
+ * A passive checkpoint copies what is committed while the writer goes on. The WAL begins anew only when a
+ * transaction begins while every frame has been copied; under steady load that never comes by itself, so a
+ * commit over the limit waits, between two transactions, for one checkpoint: short, because the earlier ones
+ * left it only the last commit's frames. */
 #include <stdlib.h>
 #include "meta/catalog_impl.h"
 
@@ -11,17 +13,17 @@
 
 struct sfs_checkpointer {
     struct sfs_catalog *cat;
-    sqlite3 *db;              /* used by the thread only, between start and stop */
+    sqlite3 *db; /* used by the thread only, between start and stop */
     struct sfs_thread *thread;
 
-    struct sfs_mutex m;       /* SFS_RANK_LEAF; guards all below */
+    struct sfs_mutex m; /* SFS_RANK_LEAF; guards all below */
     struct sfs_cond c;
     bool stop;
-    uint64_t frames;          /* in the WAL, as of the last commit */
-    uint64_t copied;          /* of them, as of the last checkpoint */
-    uint64_t asked, done;     /* tickets of those who wait */
+    uint64_t frames;      /* in the WAL, as of the last commit */
+    uint64_t copied;      /* of them, as of the last checkpoint */
+    uint64_t asked, done; /* tickets of those who wait */
     bool all_done;
-    int rc;                   /* of the last checkpoint; 0 only if it copied everything */
+    int rc; /* of the last checkpoint; 0 only if it copied everything */
 };
 
 static int run_once(struct sfs_checkpointer *c, uint64_t *copied)
@@ -67,10 +69,11 @@ int sfs_checkpointer_start(struct sfs_catalog *cat, struct sfs_checkpointer **ou
     sfs_mutex_init(&c->m, cat->env, SFS_RANK_LEAF);
     sfs_cond_init(&c->c, cat->env);
     int rc = sfs_db_open(cat->r, false, &c->db);
-    /* With these a checkpoint syncs the WAL before it touches the database, and the database before the WAL may begin anew: the flags of the connection
-     * that checkpoints are the ones that count. */
+    /* With these a checkpoint syncs the WAL before it touches the database, and the database before the WAL
+     * may begin anew: the flags of the connection that checkpoints are the ones that count. */
     if (!rc)
-        rc = sfs_db_exec(c->db, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -256; SELECT count(*) FROM state;");
+        rc = sfs_db_exec(
+            c->db, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -256; SELECT count(*) FROM state;");
     if (!rc)
         rc = sfs_thread_start(cat->env, "sfs-checkpoint", thread_main, c, &c->thread);
     if (rc) {

@@ -22,6 +22,7 @@ int sfs_db_errno(sqlite3 *db, int rc)
         return -ENOSPC;
     case SQLITE_NOMEM:
         return -ENOMEM;
+    case SQLITE_ERROR: /* our statements are right: the tables aren't */
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return -EUCLEAN;
@@ -31,9 +32,7 @@ int sfs_db_errno(sqlite3 *db, int rc)
     case SQLITE_LOCKED:
         return -EBUSY;
     case SQLITE_IOERR:
-        return extended == SQLITE_IOERR_DATA    ? -EUCLEAN
-               : extended == SQLITE_IOERR_NOMEM ? -ENOMEM
-                                                : -EIO;
+        return extended == SQLITE_IOERR_DATA ? -EUCLEAN : extended == SQLITE_IOERR_NOMEM ? -ENOMEM : -EIO;
     default:
         return -EIO;
     }

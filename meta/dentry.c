@@ -1,5 +1,5 @@
-/* Directory entries, keyed by a hash of the name (the cookie). Colliding names take the next free cookie of PROBES; so a look-up reads that whole short
- * range, whatever was deleted from it. */
+/* Directory entries, keyed by a hash of the name (the cookie). Colliding names take the next free cookie of
+ * PROBES; so a look-up reads that whole short range, whatever was deleted from it. */
 #include "meta/catalog_impl.h"
 
 #include <string.h>
@@ -39,15 +39,16 @@ static int decode(sqlite3_stmt *st, uint64_t parent, struct sfs_dentry_row *row)
 }
 
 /* Looks the name up. 0 and *row; or -ENOENT and *free_cookie: where it may go (0: all places are taken). */
-static int find(struct sfs_catalog *cat, uint64_t parent, const char *name, size_t len, struct sfs_dentry_row *row,
-                uint64_t *free_cookie)
+static int find(struct sfs_catalog *cat, uint64_t parent, const char *name, size_t len,
+                struct sfs_dentry_row *row, uint64_t *free_cookie)
 {
     uint64_t first = cookie_of(cat, name, len), next = first;
     sqlite3_stmt *st;
     int rc;
     if (len == 0 || len > SFS_FILENAME_MAX)
         return -ENAMETOOLONG;
-    rc = sfs_stmt_open(cat, SFS_STMT_DENTRY_FIND, SFS_ARGS(SFS_INT(parent), SFS_INT(first), SFS_INT(first + PROBES - 1)), &st);
+    rc = sfs_stmt_open(cat, SFS_STMT_DENTRY_FIND,
+                       SFS_ARGS(SFS_INT(parent), SFS_INT(first), SFS_INT(first + PROBES - 1)), &st);
     if (rc)
         return rc;
     bool found = false;
@@ -67,12 +68,14 @@ static int find(struct sfs_catalog *cat, uint64_t parent, const char *name, size
     return found ? 0 : -ENOENT;
 }
 
-int sfs_catalog_dentry_get(struct sfs_catalog *cat, uint64_t parent, const char *name, size_t len, struct sfs_dentry_row *row)
+int sfs_catalog_dentry_get(struct sfs_catalog *cat, uint64_t parent, const char *name, size_t len,
+                           struct sfs_dentry_row *row)
 {
     return find(cat, parent, name, len, row, NULL);
 }
 
-int sfs_catalog_dentry_insert(struct sfs_catalog *cat, uint64_t parent, const char *name, size_t len, uint64_t ino, uint32_t type)
+int sfs_catalog_dentry_insert(struct sfs_catalog *cat, uint64_t parent, const char *name, size_t len,
+                              uint64_t ino, uint32_t type)
 {
     struct sfs_dentry_row row;
     uint64_t cookie;
@@ -89,14 +92,16 @@ int sfs_catalog_dentry_insert(struct sfs_catalog *cat, uint64_t parent, const ch
     return rc < 0 ? rc : 0;
 }
 
-int sfs_catalog_dentry_replace(struct sfs_catalog *cat, uint64_t parent, const char *name, size_t len, uint64_t ino, uint32_t type)
+int sfs_catalog_dentry_replace(struct sfs_catalog *cat, uint64_t parent, const char *name, size_t len,
+                               uint64_t ino, uint32_t type)
 {
     struct sfs_dentry_row row;
     int rc = find(cat, parent, name, len, &row, NULL);
     if (rc)
         return rc;
-    rc = sfs_stmt_run(cat, SFS_STMT_DENTRY_REPLACE,
-                      SFS_ARGS(SFS_INT(parent), SFS_INT(row.cookie), SFS_INT(ino), SFS_INT((type & S_IFMT) >> 12)));
+    rc = sfs_stmt_run(
+        cat, SFS_STMT_DENTRY_REPLACE,
+        SFS_ARGS(SFS_INT(parent), SFS_INT(row.cookie), SFS_INT(ino), SFS_INT((type & S_IFMT) >> 12)));
     return rc < 0 ? rc : 0;
 }
 
@@ -116,14 +121,15 @@ int sfs_catalog_dentry_clear(struct sfs_catalog *cat, uint64_t parent)
     return rc < 0 ? rc : 0;
 }
 
-int sfs_catalog_dentry_list(struct sfs_catalog *cat, uint64_t parent, uint64_t after_cookie, struct sfs_dentry_row *rows,
-                            unsigned max, unsigned *n)
+int sfs_catalog_dentry_list(struct sfs_catalog *cat, uint64_t parent, uint64_t after_cookie,
+                            struct sfs_dentry_row *rows, unsigned max, unsigned *n)
 {
     sqlite3_stmt *st;
     *n = 0;
     if (after_cookie > INT64_MAX)
         return 0;
-    int rc = sfs_stmt_open(cat, SFS_STMT_DENTRY_LIST, SFS_ARGS(SFS_INT(parent), SFS_INT(after_cookie), SFS_INT(max)), &st);
+    int rc = sfs_stmt_open(cat, SFS_STMT_DENTRY_LIST,
+                           SFS_ARGS(SFS_INT(parent), SFS_INT(after_cookie), SFS_INT(max)), &st);
     if (rc)
         return rc;
     while (*n < max && (rc = sfs_stmt_step(cat, st)) > 0) {

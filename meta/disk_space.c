@@ -42,11 +42,12 @@ int sfs_catalog_disk_put(struct sfs_catalog *cat, struct sfs_disk_row *row)
     int64_t disk = row->id ? row->id : (int64_t)cat->next_disk;
     if (disk > INT32_MAX)
         return -EOVERFLOW;
-    int rc = sfs_stmt_run(cat, id,
-                          SFS_ARGS(SFS_INT(disk), SFS_BLOB(row->uuid.b, sizeof(row->uuid.b)), SFS_TEXT(row->name),
-                                   SFS_INT(row->kind), SFS_INT(row->media), SFS_INT(row->usage), SFS_TEXT(row->path),
-                                   SFS_INT(row->capacity_slabs), SFS_INT(row->lost_since), SFS_INT(row->read_errors),
-                                   SFS_INT(row->write_errors), SFS_INT(row->checksum_errors), SFS_INT(row->replica)));
+    int rc = sfs_stmt_run(
+        cat, id,
+        SFS_ARGS(SFS_INT(disk), SFS_BLOB(row->uuid.b, sizeof(row->uuid.b)), SFS_TEXT(row->name),
+                 SFS_INT(row->kind), SFS_INT(row->media), SFS_INT(row->usage), SFS_TEXT(row->path),
+                 SFS_INT(row->capacity_slabs), SFS_INT(row->lost_since), SFS_INT(row->read_errors),
+                 SFS_INT(row->write_errors), SFS_INT(row->checksum_errors), SFS_INT(row->replica)));
     if (rc < 0)
         return rc;
     if (rc == 0)
@@ -119,11 +120,12 @@ int sfs_catalog_space_put(struct sfs_catalog *cat, struct sfs_space_row *row)
     int64_t space = row->id ? row->id : (int64_t)cat->next_space;
     if (space > INT32_MAX)
         return -EOVERFLOW;
-    int rc = sfs_stmt_run(cat, id,
-                          SFS_ARGS(SFS_INT(space), SFS_TEXT(row->name), SFS_INT(row->root_ino), SFS_INT(row->resiliency),
-                                   SFS_INT(row->columns), SFS_INT(row->interleave), SFS_INT(row->size_bytes),
-                                   SFS_INT(row->fixed), SFS_INT(row->codec), SFS_INT(row->codec_level),
-                                   SFS_INT(row->created), SFS_INT(row->destroying)));
+    int rc =
+        sfs_stmt_run(cat, id,
+                     SFS_ARGS(SFS_INT(space), SFS_TEXT(row->name), SFS_INT(row->root_ino),
+                              SFS_INT(row->resiliency), SFS_INT(row->columns), SFS_INT(row->interleave),
+                              SFS_INT(row->size_bytes), SFS_INT(row->fixed), SFS_INT(row->codec),
+                              SFS_INT(row->codec_level), SFS_INT(row->created), SFS_INT(row->destroying)));
     if (rc < 0)
         return rc;
     if (rc == 0)
@@ -173,7 +175,8 @@ static bool decode_space(sqlite3_stmt *st, struct sfs_space_row *row)
     return ok;
 }
 
-int sfs_catalog_space_each(struct sfs_catalog *cat, int (*fn)(const struct sfs_space_row *, void *), void *ctx)
+int sfs_catalog_space_each(struct sfs_catalog *cat, int (*fn)(const struct sfs_space_row *, void *),
+                           void *ctx)
 {
     sqlite3_stmt *st;
     int rc = sfs_stmt_open(cat, SFS_STMT_SPACE_EACH, SFS_NO_ARGS, &st);

@@ -16,9 +16,10 @@ static unsigned csums_expected(const struct sfs_extent_row *row)
 /* What holds for every row, whether it comes from a caller or from the database. */
 static bool valid(const struct sfs_extent_row *row)
 {
-    return row->len > 0 && row->slen > 0 && row->slen <= SFS_EXTENT_MAX && row->rlen > 0 && row->rlen <= SFS_EXTENT_MAX &&
-           row->skip < row->rlen && row->len <= row->rlen - row->skip && row->off <= (uint64_t)INT64_MAX - row->len &&
-           row->goff % BLOCK == 0 && row->goff <= (uint64_t)INT64_MAX / 2 && row->group > 0 && row->codec <= SFS_CODEC_ZSTD &&
+    return row->len > 0 && row->slen > 0 && row->slen <= SFS_EXTENT_MAX && row->rlen > 0 &&
+           row->rlen <= SFS_EXTENT_MAX && row->skip < row->rlen && row->len <= row->rlen - row->skip &&
+           row->off <= (uint64_t)INT64_MAX - row->len && row->goff % BLOCK == 0 &&
+           row->goff <= (uint64_t)INT64_MAX / 2 && row->group > 0 && row->codec <= SFS_CODEC_ZSTD &&
            (row->codec != SFS_CODEC_NONE || row->rlen == row->slen) && row->ncsum == csums_expected(row);
 }
 
@@ -50,8 +51,8 @@ static int decode(sqlite3_stmt *st, struct sfs_extent_row *row)
     return valid(row) ? 0 : -EUCLEAN;
 }
 
-int sfs_catalog_extent_list(struct sfs_catalog *cat, uint64_t ino, uint64_t from, struct sfs_extent_row *rows, unsigned max,
-                            unsigned *n)
+int sfs_catalog_extent_list(struct sfs_catalog *cat, uint64_t ino, uint64_t from, struct sfs_extent_row *rows,
+                            unsigned max, unsigned *n)
 {
     sqlite3_stmt *st;
     *n = 0;
@@ -72,11 +73,12 @@ int sfs_catalog_extent_list(struct sfs_catalog *cat, uint64_t ino, uint64_t from
 }
 
 /* Reads up to max rows that begin in [from, to). */
-static int read_range(struct sfs_catalog *cat, uint64_t ino, uint64_t from, uint64_t to, struct sfs_extent_row *rows,
-                      unsigned max, unsigned *n)
+static int read_range(struct sfs_catalog *cat, uint64_t ino, uint64_t from, uint64_t to,
+                      struct sfs_extent_row *rows, unsigned max, unsigned *n)
 {
     sqlite3_stmt *st;
-    int rc = sfs_stmt_open(cat, SFS_STMT_EXTENT_RANGE, SFS_ARGS(SFS_INT(ino), SFS_INT(from), SFS_INT(to), SFS_INT(max)), &st);
+    int rc = sfs_stmt_open(cat, SFS_STMT_EXTENT_RANGE,
+                           SFS_ARGS(SFS_INT(ino), SFS_INT(from), SFS_INT(to), SFS_INT(max)), &st);
     if (rc)
         return rc;
     *n = 0;
@@ -133,10 +135,11 @@ int sfs_catalog_extent_insert(struct sfs_catalog *cat, uint64_t ino, const struc
             csum[8 * i + b] = (uint8_t)(row->csum[i] >> (8 * b));
     int rc = sfs_stmt_run(cat, SFS_STMT_EXTENT_INSERT,
                           SFS_ARGS(SFS_INT(ino), SFS_INT(row->off),
-                                   row->len == row->rlen - row->skip ? SFS_NULL : SFS_INT(row->len), SFS_INT(row->skip),
-                                   SFS_INT(row->group), SFS_INT(row->goff / BLOCK), SFS_INT(row->slen),
-                                   row->codec == SFS_CODEC_NONE ? SFS_NULL : SFS_INT(row->rlen), SFS_INT(row->codec),
-                                   SFS_BLOB(csum, 8u * row->ncsum)));
+                                   row->len == row->rlen - row->skip ? SFS_NULL : SFS_INT(row->len),
+                                   SFS_INT(row->skip), SFS_INT(row->group), SFS_INT(row->goff / BLOCK),
+                                   SFS_INT(row->slen),
+                                   row->codec == SFS_CODEC_NONE ? SFS_NULL : SFS_INT(row->rlen),
+                                   SFS_INT(row->codec), SFS_BLOB(csum, 8u * row->ncsum)));
     return rc < 0 ? rc : 0;
 }
 
@@ -173,15 +176,16 @@ int sfs_catalog_group_ranges(struct sfs_catalog *cat, uint64_t group, uint64_t f
     return rc;
 }
 
-int sfs_catalog_group_extents(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff, struct sfs_group_extent *rows,
-                              unsigned max, unsigned *n)
+int sfs_catalog_group_extents(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff,
+                              struct sfs_group_extent *rows, unsigned max, unsigned *n)
 {
     sqlite3_stmt *st;
     *n = 0;
     if (from_goff > INT64_MAX)
         return 0;
-    int rc = sfs_stmt_open(cat, SFS_STMT_EXTENT_GROUP_ROWS,
-                           SFS_ARGS(SFS_INT(group), SFS_INT((from_goff + BLOCK - 1) / BLOCK), SFS_INT(max)), &st);
+    int rc =
+        sfs_stmt_open(cat, SFS_STMT_EXTENT_GROUP_ROWS,
+                      SFS_ARGS(SFS_INT(group), SFS_INT((from_goff + BLOCK - 1) / BLOCK), SFS_INT(max)), &st);
     if (rc)
         return rc;
     while (*n < max && (rc = sfs_stmt_step(cat, st)) > 0) {

@@ -12,8 +12,9 @@ int sfs_catalog_group_put(struct sfs_catalog *cat, struct sfs_group_row *row)
     enum sfs_stmt id = row->id ? SFS_STMT_GROUP_UPDATE : SFS_STMT_GROUP_INSERT;
     uint64_t group = row->id ? row->id : cat->next_group;
     int rc = sfs_stmt_run(cat, id,
-                          SFS_ARGS(SFS_INT(group), SFS_INT(row->space), SFS_INT(row->resiliency), SFS_INT(row->columns),
-                                   SFS_INT(row->interleave), SFS_INT(row->kind), SFS_INT(row->state)));
+                          SFS_ARGS(SFS_INT(group), SFS_INT(row->space), SFS_INT(row->resiliency),
+                                   SFS_INT(row->columns), SFS_INT(row->interleave), SFS_INT(row->kind),
+                                   SFS_INT(row->state)));
     if (rc < 0)
         return rc;
     if (rc == 0)
@@ -42,7 +43,8 @@ int sfs_catalog_group_delete(struct sfs_catalog *cat, uint64_t id)
     return rc < 0 ? rc : rc == 0 ? -ENOENT : 0;
 }
 
-int sfs_catalog_group_each(struct sfs_catalog *cat, int (*fn)(const struct sfs_group_row *, void *), void *ctx)
+int sfs_catalog_group_each(struct sfs_catalog *cat, int (*fn)(const struct sfs_group_row *, void *),
+                           void *ctx)
 {
     sqlite3_stmt *st;
     int rc = sfs_stmt_open(cat, SFS_STMT_GROUP_EACH, SFS_NO_ARGS, &st);
@@ -69,12 +71,13 @@ int sfs_catalog_group_each(struct sfs_catalog *cat, int (*fn)(const struct sfs_g
 int sfs_catalog_slab_put(struct sfs_catalog *cat, const struct sfs_slab_row *row)
 {
     int rc = sfs_stmt_run(cat, SFS_STMT_SLAB_PUT,
-                          SFS_ARGS(SFS_INT(row->group), SFS_INT(row->column), SFS_INT(row->copy), SFS_INT(row->disk),
-                                   SFS_INT(row->slot)));
+                          SFS_ARGS(SFS_INT(row->group), SFS_INT(row->column), SFS_INT(row->copy),
+                                   SFS_INT(row->disk), SFS_INT(row->slot)));
     return rc < 0 ? rc : 0;
 }
 
-int sfs_catalog_slab_each(struct sfs_catalog *cat, uint64_t group, int (*fn)(const struct sfs_slab_row *, void *), void *ctx)
+int sfs_catalog_slab_each(struct sfs_catalog *cat, uint64_t group,
+                          int (*fn)(const struct sfs_slab_row *, void *), void *ctx)
 {
     enum sfs_stmt id = group ? SFS_STMT_SLAB_OF_GROUP : SFS_STMT_SLAB_EACH;
     struct sfs_arg arg = SFS_INT(group);

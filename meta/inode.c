@@ -51,13 +51,13 @@ static int put(struct sfs_catalog *cat, enum sfs_stmt id, const struct sfs_inode
 {
     if (row->size > INT64_MAX)
         return -EFBIG;
-    return sfs_stmt_run(cat, id,
-                        SFS_ARGS(SFS_INT(row->ino), SFS_INT(row->space), SFS_INT(row->mode), SFS_INT(row->nlink),
-                                 SFS_INT(row->uid), SFS_INT(row->gid), SFS_INT(row->rdev), SFS_INT(row->size),
-                                 SFS_INT(row->parent), SFS_INT(row->flags), SFS_INT(row->atime.sec),
-                                 SFS_INT(row->atime.nsec), SFS_INT(row->mtime.sec), SFS_INT(row->mtime.nsec),
-                                 SFS_INT(row->ctime.sec), SFS_INT(row->ctime.nsec), SFS_INT(row->btime.sec),
-                                 SFS_INT(row->btime.nsec)));
+    return sfs_stmt_run(
+        cat, id,
+        SFS_ARGS(SFS_INT(row->ino), SFS_INT(row->space), SFS_INT(row->mode), SFS_INT(row->nlink),
+                 SFS_INT(row->uid), SFS_INT(row->gid), SFS_INT(row->rdev), SFS_INT(row->size),
+                 SFS_INT(row->parent), SFS_INT(row->flags), SFS_INT(row->atime.sec), SFS_INT(row->atime.nsec),
+                 SFS_INT(row->mtime.sec), SFS_INT(row->mtime.nsec), SFS_INT(row->ctime.sec),
+                 SFS_INT(row->ctime.nsec), SFS_INT(row->btime.sec), SFS_INT(row->btime.nsec)));
 }
 
 int sfs_catalog_inode_insert(struct sfs_catalog *cat, const struct sfs_inode_row *row)

@@ -5,9 +5,9 @@
 
 int sfs_catalog_job_put(struct sfs_catalog *cat, struct sfs_job_row *row)
 {
-    const struct sfs_arg args[] = {SFS_TEXT(row->kind),  SFS_TEXT(row->state),  SFS_TEXT(row->what),
-                                   SFS_INT(row->done),   SFS_INT(row->total),   SFS_INT(row->started),
-                                   SFS_INT(row->ended),  SFS_TEXT(row->result), SFS_INT(row->id)};
+    const struct sfs_arg args[] = {SFS_TEXT(row->kind), SFS_TEXT(row->state),  SFS_TEXT(row->what),
+                                   SFS_INT(row->done),  SFS_INT(row->total),   SFS_INT(row->started),
+                                   SFS_INT(row->ended), SFS_TEXT(row->result), SFS_INT(row->id)};
     int rc = sfs_stmt_run(cat, row->id ? SFS_STMT_JOB_UPDATE : SFS_STMT_JOB_INSERT, args, row->id ? 9 : 8);
     if (rc < 0)
         return rc;
@@ -53,8 +53,8 @@ int sfs_catalog_job_each(struct sfs_catalog *cat, int (*fn)(const struct sfs_job
 int sfs_catalog_event_add(struct sfs_catalog *cat, const struct sfs_event_row *row)
 {
     int rc = sfs_stmt_run(cat, SFS_STMT_EVENT_INSERT,
-                          SFS_ARGS(SFS_INT(row->time), SFS_TEXT(row->severity), SFS_TEXT(row->kind), SFS_TEXT(row->subject),
-                                   SFS_TEXT(row->text)));
+                          SFS_ARGS(SFS_INT(row->time), SFS_TEXT(row->severity), SFS_TEXT(row->kind),
+                                   SFS_TEXT(row->subject), SFS_TEXT(row->text)));
     if (rc >= 0)
         rc = sfs_stmt_run(cat, SFS_STMT_EVENT_TRIM, SFS_NO_ARGS);
     return rc < 0 ? rc : 0;

@@ -1,4 +1,5 @@
-/* The trailer of a database page: XXH3-64 of the other bytes, seeded with the page's number, little-endian. */
+/* The trailer of a database page: XXH3-64 of the other bytes, seeded with the page's number, little-endian.
+ */
 #ifndef SFS_META_PAGE_H
 #define SFS_META_PAGE_H
 

@@ -1,12 +1,16 @@
-/* Recovery: makes all stores equal to the one with the newest commit, and empties the WAL. And scrub, which compares them while the catalog is in use.
+/* Recovery: makes all stores equal to the one with the newest commit, and empties the WAL. And scrub, which
+ * compares them while the catalog is in use.
  *
  * Why it is right (numbers: invariants of meta/README.md)
- *   - What a store holds is its database file plus the valid prefix of its WAL; SQLite finds that prefix by its own checksums. The commit counter read through both
- *     tells how new it is. By 4 a store whose counter equals the highest holds that commit whole; one whose WAL has rotted shows a lower one.
- *   - A page that isn't in the newest WAL was not written since that WAL began (3), and the checkpoint before was synced on all stores (2). So where a store's copy of
- *     it is bad, any other store's good copy is the right one; and a page that is in the WAL is about to be written anew.
- *   - The order: first the other stores are made equal to the chosen one and synced, then bad pages of the chosen one are mended, then the WAL is checkpointed
- *     into all of them. A crash at any point leaves the chosen store, or an equal one, to be chosen again. */
+ *   - What a store holds is its database file plus the valid prefix of its WAL; SQLite finds that prefix by
+ * its own checksums. The commit counter read through both tells how new it is. By 4 a store whose counter
+ * equals the highest holds that commit whole; one whose WAL has rotted shows a lower one.
+ *   - A page that isn't in the newest WAL was not written since that WAL began (3), and the checkpoint before
+ * was synced on all stores (2). So where a store's copy of it is bad, any other store's good copy is the
+ * right one; and a page that is in the WAL is about to be written anew.
+ *   - The order: first the other stores are made equal to the chosen one and synced, then bad pages of the
+ * chosen one are mended, then the WAL is checkpointed into all of them. A crash at any point leaves the
+ * chosen store, or an equal one, to be chosen again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +19,15 @@
 
 #define CHUNK_BYTES (256u << 10)
 #define CHUNK_PAGES (CHUNK_BYTES / SFS_PAGE_BYTES)
-#define QUICK_CHECK_PAGES 16384 /* after an unclean end, a catalog of up to 64 MiB is checked in its structure, too */
+#define QUICK_CHECK_PAGES                                                                                    \
+    16384 /* after an unclean end, a catalog of up to 64 MiB is checked in its structure, too */
 
 enum found { FOUND_NONE, FOUND_GOOD, FOUND_DAMAGED, FOUND_FAILED };
 
 struct probe {
     struct sfs_replica *rep;
     enum found found;
-    int rc;              /* FAILED: -errno */
+    int rc; /* FAILED: -errno */
     int64_t seq, pages, state_page;
     int64_t wal_bytes, db_bytes;
 };
@@ -32,14 +37,14 @@ struct recovery {
     struct probe p[SFS_REPLICAS_MAX];
     unsigned n;
     struct probe *best;
-    bool clean;          /* all equal already, no WAL */
+    bool clean; /* all equal already, no WAL */
     uint8_t *buf, *best_buf;
     uint64_t file_pages; /* of the database: the rest of best->pages is in the WAL only */
     uint64_t *bad;       /* pages that no store had good */
     unsigned nbad;
 };
 
-/* --- looking -------------------------------------------------------------------------------------------------------------------- */
+/* --- looking --- */
 
 static int read_state(sqlite3 *db, struct probe *p, bool check)
 {
@@ -54,7 +59,8 @@ static int read_state(sqlite3 *db, struct probe *p, bool check)
     return rc ? rc : bad ? -EUCLEAN : 0;
 }
 
-/* Opens the catalog as store i's WAL has it; pages of the database come from store i, or from another where they are bad. Writes nothing. */
+/* Opens the catalog as store i's WAL has it; pages of the database come from store i, or from another where
+ * they are bad. Writes nothing. */
 static int look(struct recovery *v, unsigned i, bool check)
 {
     struct sfs_store stores[SFS_REPLICAS_MAX];
@@ -88,10 +94,8 @@ static void probe(struct recovery *v, unsigned i)
         return;
     }
     int rc = look(v, i, false);
-    if (rc == -ENOMEM)
-        p->rc = rc;
-    else
-        p->found = rc ? FOUND_DAMAGED : FOUND_GOOD; /* an I/O error of this store shows again when it is written or read below */
+    p->rc = rc;
+    p->found = rc == 0 ? FOUND_GOOD : rc == -EUCLEAN ? FOUND_DAMAGED : FOUND_FAILED;
 }
 
 /* The newest one that holds together. */
@@ -102,9 +106,12 @@ static struct probe *choose(struct recovery *v)
         for (unsigned i = 0; i < v->n; i++)
             if (v->p[i].found == FOUND_GOOD && (!best || v->p[i].seq > best->seq))
                 best = &v->p[i];
-        if (!best || v->clean || look(v, (unsigned)(best - v->p), true) == 0)
+        if (!best || v->clean)
             return best;
-        best->found = FOUND_DAMAGED;
+        best->rc = look(v, (unsigned)(best - v->p), true);
+        if (!best->rc)
+            return best;
+        best->found = best->rc == -EUCLEAN ? FOUND_DAMAGED : FOUND_FAILED;
     }
 }
 
@@ -123,11 +130,14 @@ static int none_left(struct recovery *v, struct sfs_error *err)
     }
     if (damaged)
         return sfs_error_set(err, -EUCLEAN,
-                             "The catalog is damaged on all disks that hold it (%s). The pool was left as it is; run spacesfs-check, "
-                             "which can go back to a snapshot of the catalog.", names);
+                             "The catalog is damaged on all disks that hold it (%s). The pool was left as it "
+                             "is; run spacesfs-check, "
+                             "which can go back to a snapshot of the catalog.",
+                             names);
     if (none == v->n)
         return sfs_error_set(err, -ENOENT, "No catalog was found on %s.", names);
-    return sfs_error_set(err, rc, "The catalog could not be read from any of its disks (%s): %s.", names, strerror(-rc));
+    return sfs_error_set(err, rc, "The catalog could not be read from any of its disks (%s): %s.", names,
+                         strerror(-rc));
 }
 
 static int look_at_all(struct recovery *v, struct sfs_error *err)
@@ -141,7 +151,8 @@ static int look_at_all(struct recovery *v, struct sfs_error *err)
     for (unsigned i = 0; i < v->n; i++) {
         const struct probe *p = &v->p[i], *first = &v->p[0];
         probe(v, i);
-        v->clean &= p->found == FOUND_GOOD && p->wal_bytes == 0 && p->seq == first->seq && p->pages == first->pages;
+        v->clean &=
+            p->found == FOUND_GOOD && p->wal_bytes == 0 && p->seq == first->seq && p->pages == first->pages;
     }
     v->best = choose(v);
     if (!v->best)
@@ -154,7 +165,7 @@ static int look_at_all(struct recovery *v, struct sfs_error *err)
     return 0;
 }
 
-/* --- making equal --------------------------------------------------------------------------------------------------------------- */
+/* --- making equal --- */
 
 static bool usable(const struct probe *p)
 {
@@ -187,7 +198,8 @@ static int best_pages(struct recovery *v, uint64_t first, unsigned count, bool n
 {
     const struct sfs_store *s = &v->best->rep->store;
     memset(v->best_buf, 0, (size_t)count * SFS_PAGE_BYTES);
-    int64_t got = sfs_store_read(s, SFS_CATALOG_FILE, v->best_buf, (size_t)count * SFS_PAGE_BYTES, (first - 1) * SFS_PAGE_BYTES);
+    int64_t got = sfs_store_read(s, SFS_CATALOG_FILE, v->best_buf, (size_t)count * SFS_PAGE_BYTES,
+                                 (first - 1) * SFS_PAGE_BYTES);
     if (got < 0)
         return (int)got;
     for (unsigned k = 0; k < count; k++) {
@@ -196,7 +208,8 @@ static int best_pages(struct recovery *v, uint64_t first, unsigned count, bool n
         for (unsigned i = 0; i < v->n && !good; i++) {
             if (!usable(&v->p[i]) || &v->p[i] == v->best)
                 continue;
-            got = sfs_store_read(&v->p[i].rep->store, SFS_CATALOG_FILE, other, sizeof(other), (first + k - 1) * SFS_PAGE_BYTES);
+            got = sfs_store_read(&v->p[i].rep->store, SFS_CATALOG_FILE, other, sizeof(other),
+                                 (first + k - 1) * SFS_PAGE_BYTES);
             if (got == (int64_t)sizeof(other) && sfs_page_good(other, first + k)) {
                 memcpy(page, other, sizeof(other));
                 good = true;
@@ -291,7 +304,7 @@ static int equalize(struct recovery *v)
     return rc ? rc : finish(v, v->best, false);
 }
 
-/* --- emptying the WAL ------------------------------------------------------------------------------------------------------------- */
+/* --- emptying the WAL --- */
 
 static int checkpoint(struct recovery *v)
 {
@@ -311,8 +324,8 @@ static int checkpoint(struct recovery *v)
     return rc ? rc : sfs_replicas_sync_wal(v->r);
 }
 
-/* Pages that were bad everywhere and that the WAL has not brought back. If the structure holds without them they are unused (written to once, never synced, free
- * since): they become pages of zeros. */
+/* Pages that were bad everywhere and that the WAL has not brought back. If the structure holds without them
+ * they are unused (written to once, never synced, free since): they become pages of zeros. */
 static int resolve_bad(struct recovery *v)
 {
     struct sfs_replicas *r = v->r;
@@ -374,8 +387,10 @@ static int recover(struct recovery *v, struct sfs_error *err)
     sfs_mutex_unlock(&v->r->m);
     rc = rc ? rc : told;
     if (rc == -EUCLEAN)
-        return sfs_error_set(err, rc, "The catalog has pages that are damaged on all disks that hold it. Run spacesfs-check, which can go "
-                                      "back to a snapshot of the catalog.");
+        return sfs_error_set(err, rc,
+                             "The catalog has pages that are damaged on all disks that hold it. Run "
+                             "spacesfs-check, which can go "
+                             "back to a snapshot of the catalog.");
     if (rc)
         return sfs_error_set(err, rc, "The catalog could not be recovered: %s.", strerror(-rc));
     return 0;
@@ -391,9 +406,10 @@ int sfs_replicas_recover(struct sfs_replicas *r, struct sfs_error *err)
     return rc;
 }
 
-/* --- scrub ------------------------------------------------------------------------------------------------------------------------- */
+/* --- scrub --- */
 
-/* Which of the stores' copies of one page is right: one with a good trailer; if good ones differ, what most of them say (-1: no majority). */
+/* Which of the stores' copies of one page is right: one with a good trailer; if good ones differ, what most
+ * of them say (-1: no majority). */
 static int vote(uint8_t *const *copies, const bool *good, unsigned n)
 {
     int best = -1;
@@ -413,8 +429,8 @@ static int vote(uint8_t *const *copies, const bool *good, unsigned n)
     return best >= 0 && 2 * best_votes > candidates ? best : -1;
 }
 
-static void scrub_page(struct sfs_replicas *r, struct sfs_replica *const *reps, uint8_t *const *copies, unsigned n, uint64_t page,
-                       uint64_t *bad)
+static void scrub_page(struct sfs_replicas *r, struct sfs_replica *const *reps, uint8_t *const *copies,
+                       unsigned n, uint64_t page, uint64_t *bad)
 {
     bool good[SFS_REPLICAS_MAX];
     struct sfs_rfile *f = &r->file[SFS_RFILE_DB];
@@ -431,7 +447,8 @@ static void scrub_page(struct sfs_replicas *r, struct sfs_replica *const *reps, 
         ++*bad;
         if (r->readonly || reps[i]->state != SFS_REPLICA_LIVE)
             continue;
-        int rc = reps[i]->store.ops->write(reps[i]->store.ctx, f->name, copies[right], SFS_PAGE_BYTES, (page - 1) * SFS_PAGE_BYTES);
+        int rc = reps[i]->store.ops->write(reps[i]->store.ctx, f->name, copies[right], SFS_PAGE_BYTES,
+                                           (page - 1) * SFS_PAGE_BYTES);
         f->write_seq++;
         if (rc)
             sfs_rset_lose(r, reps[i], rc);
@@ -451,7 +468,8 @@ static int scrub_run(struct sfs_replicas *r, uint64_t page, unsigned count, uint
             continue;
         uint8_t *to = buf + (size_t)n * CHUNK_BYTES;
         memset(to, 0, CHUNK_BYTES);
-        int64_t got = sfs_store_read(&rep->store, SFS_CATALOG_FILE, to, (size_t)count * SFS_PAGE_BYTES, (page - 1) * SFS_PAGE_BYTES);
+        int64_t got = sfs_store_read(&rep->store, SFS_CATALOG_FILE, to, (size_t)count * SFS_PAGE_BYTES,
+                                     (page - 1) * SFS_PAGE_BYTES);
         if (got >= 0)
             reps[n++] = rep;
         else if (sfs_rset_live(r) > 1)
@@ -479,7 +497,9 @@ int sfs_replicas_scrub(struct sfs_replicas *r, uint64_t *bad)
         if (!rc)
             rc = r->readonly ? 0 : sfs_rset_flush(r, SFS_RFILE_DB);
         uint64_t pages = r->file[SFS_RFILE_DB].size / SFS_PAGE_BYTES;
-        unsigned count = page > pages ? 0 : pages - page + 1 < CHUNK_PAGES ? (unsigned)(pages - page + 1) : CHUNK_PAGES;
+        unsigned count = page > pages                     ? 0
+                         : pages - page + 1 < CHUNK_PAGES ? (unsigned)(pages - page + 1)
+                                                          : CHUNK_PAGES;
         if (!rc && count)
             rc = scrub_run(r, page, count, buf, bad);
         int told = sfs_rset_settle(r, false);

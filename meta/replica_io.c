@@ -1,10 +1,13 @@
-/* The replica set's bytes: reads that check and mend, writes that are gathered and go to all stores, syncs that run on all stores at once.
+/* The replica set's bytes: reads that check and mend, writes that are gathered and go to all stores, syncs
+ * that run on all stores at once.
  *
  * Order (invariants 2 to 4 of meta/README.md)
- *   - A WAL that begins anew: its header is written and synced on every store before any frame overwrites an old one. Else a crash could leave the old header
- *     with a prefix of the old frames, and they would be replayed over a newer database.
- *   - A checkpoint: SQLite syncs the WAL, writes pages, syncs the database. The page of the commit counter (last_page) is held back and written after that
- *     sync, then synced: so a database file that bears a commit's number holds all of that commit. */
+ *   - A WAL that begins anew: its header is written and synced on every store before any frame overwrites an
+ * old one. Else a crash could leave the old header with a prefix of the old frames, and they would be
+ * replayed over a newer database.
+ *   - A checkpoint: SQLite syncs the WAL, writes pages, syncs the database. The page of the commit counter
+ * (last_page) is held back and written after that sync, then synced: so a database file that bears a commit's
+ * number holds all of that commit. */
 #include <stdlib.h>
 #include <string.h>
 #include "meta/replicas_impl.h"
@@ -31,7 +34,7 @@ int64_t sfs_store_size(const struct sfs_store *s, const char *name)
     return n == -ENOENT ? 0 : n;
 }
 
-/* --- sizes ------------------------------------------------------------------------------------------------------------------ */
+/* --- sizes --- */
 
 static int load_wal_image(struct sfs_replicas *r)
 {
@@ -50,8 +53,8 @@ static int load_wal_image(struct sfs_replicas *r)
     return 0;
 }
 
-/* The longest on any store: one that is too short counts as damaged where bytes are missing; one that reports too much does no harm, SQLite goes by what it
- * finds in the files. */
+/* The longest on any store: one that is too short counts as damaged where bytes are missing; one that reports
+ * too much does no harm, SQLite goes by what it finds in the files. */
 int sfs_rset_load(struct sfs_replicas *r)
 {
     int rc = 0, nlive = 0;
@@ -91,9 +94,10 @@ int sfs_rset_load(struct sfs_replicas *r)
     return 0;
 }
 
-/* --- reading --------------------------------------------------------------------------------------------------------------- */
+/* --- reading --- */
 
-static bool piece_good(struct sfs_replicas *r, enum sfs_rfile_id id, const void *buf, size_t len, uint64_t off)
+static bool piece_good(struct sfs_replicas *r, enum sfs_rfile_id id, const void *buf, size_t len,
+                       uint64_t off)
 {
     if (id == SFS_RFILE_DB)
         return sfs_page_good(buf, off / SFS_PAGE_BYTES + 1);
@@ -101,7 +105,8 @@ static bool piece_good(struct sfs_replicas *r, enum sfs_rfile_id id, const void 
 }
 
 /* Bytes that other stores have good are written over those of a store that has them bad. */
-static void mend(struct sfs_replicas *r, enum sfs_rfile_id id, struct sfs_replica *rep, const void *buf, size_t len, uint64_t off)
+static void mend(struct sfs_replicas *r, enum sfs_rfile_id id, struct sfs_replica *rep, const void *buf,
+                 size_t len, uint64_t off)
 {
     struct sfs_rfile *f = &r->file[id];
     if (r->readonly)
@@ -164,8 +169,9 @@ static int read_db(struct sfs_replicas *r, void *buf, size_t len, uint64_t off)
         rc = sfs_rset_read_page(r, page, r->page);
     if (!rc)
         memcpy(buf, from + (off - start), len);
-    /* SQLite guesses the page size from the first bytes of the file before it looks whether page 1 is in the WAL (it is, when a crash in a checkpoint tore it). To
-     * zeros it takes the default, ours. If the page isn't in the WAL it will be read whole. */
+    /* SQLite guesses the page size from the first bytes of the file before it looks whether page 1 is in the
+     * WAL (it is, when a crash in a checkpoint tore it). To zeros it takes the default, ours. If the page
+     * isn't in the WAL it will be read whole. */
     if (rc == -EUCLEAN && page == 1 && len < SFS_PAGE_BYTES) {
         memset(buf, 0, len);
         rc = 0;
@@ -193,7 +199,8 @@ static int read_wal(struct sfs_replicas *r, void *buf, size_t len, uint64_t off)
     return read_stored(r, SFS_RFILE_WAL, buf, len, off);
 }
 
-int sfs_rset_read(struct sfs_replicas *r, enum sfs_rfile_id id, void *buf, size_t len, uint64_t off, size_t *got)
+int sfs_rset_read(struct sfs_replicas *r, enum sfs_rfile_id id, void *buf, size_t len, uint64_t off,
+                  size_t *got)
 {
     uint64_t size = r->file[id].size;
     *got = off >= size ? 0 : len > size - off ? (size_t)(size - off) : len;
@@ -202,10 +209,11 @@ int sfs_rset_read(struct sfs_replicas *r, enum sfs_rfile_id id, void *buf, size_
     return id == SFS_RFILE_DB ? read_db(r, buf, *got, off) : read_wal(r, buf, *got, off);
 }
 
-/* --- writing --------------------------------------------------------------------------------------------------------------- */
+/* --- writing --- */
 
-/* What an operation on all stores came to: an error only when no LIVE one succeeded (then nobody is dropped: it may be the request's fault, such as a full
- * disk, and a set with no store is of no use); else those that failed are dropped. */
+/* What an operation on all stores came to: an error only when no LIVE one succeeded (then nobody is dropped:
+ * it may be the request's fault, such as a full disk, and a set with no store is of no use); else those that
+ * failed are dropped. */
 static int judge(struct sfs_replicas *r, struct sfs_replica *const *reps, const int *rcs, unsigned n)
 {
     unsigned good = 0;
@@ -270,12 +278,14 @@ int sfs_rset_flush(struct sfs_replicas *r, enum sfs_rfile_id id)
     f->flushing = false;
     sfs_cond_broadcast(&r->c);
     if (rc && id == SFS_RFILE_WAL) {
-        /* SQLite counts these frames as written. They stay here to be read, and nothing is written any more. */
+        /* SQLite counts these frames as written. They stay here to be read, and nothing is written any more.
+         */
         if (!r->failed)
             r->failed = rc;
         return rc;
     }
-    f->gather_len = 0; /* the database: on failure the checkpoint fails, and the next one writes these pages again */
+    f->gather_len =
+        0; /* the database: on failure the checkpoint fails, and the next one writes these pages again */
     return rc;
 }
 
@@ -311,7 +321,8 @@ static int gather_page(struct sfs_replicas *r, const void *buf, uint64_t off)
     return gather(r, SFS_RFILE_DB, page, sizeof(page), off);
 }
 
-/* Pages that SQLite never wrote (allocated and freed again within a transaction) become sealed pages of zeros: so that every page of the file has a trailer. */
+/* Pages that SQLite never wrote (allocated and freed again within a transaction) become sealed pages of
+ * zeros: so that every page of the file has a trailer. */
 static int fill_gap(struct sfs_replicas *r, uint64_t to)
 {
     int rc = 0;
@@ -368,9 +379,10 @@ int sfs_rset_truncate(struct sfs_replicas *r, enum sfs_rfile_id id, uint64_t siz
     return 0;
 }
 
-/* --- syncing --------------------------------------------------------------------------------------------------------------- */
+/* --- syncing --- */
 
-/* One sync of f on all stores at once: the first on this thread, the others on their helpers. The lock is released meanwhile. */
+/* One sync of f on all stores at once: the first on this thread, the others on their helpers. The lock is
+ * released meanwhile. */
 static int sync_stores(struct sfs_replicas *r, struct sfs_rfile *f)
 {
     struct sfs_replica *reps[SFS_REPLICAS_MAX];
@@ -464,7 +476,8 @@ int sfs_replicas_sync_wal(struct sfs_replicas *r)
 {
     sfs_mutex_lock(&r->m);
     int rc = sfs_rset_sync(r, SFS_RFILE_WAL);
-    int told = sfs_rset_settle(r, true); /* whoever found a loss: it is recorded before a commit counts as durable */
+    int told =
+        sfs_rset_settle(r, true); /* whoever found a loss: it is recorded before a commit counts as durable */
     sfs_mutex_unlock(&r->m);
     return rc ? rc : told;
 }

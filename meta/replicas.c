@@ -14,7 +14,8 @@ unsigned sfs_rset_live(const struct sfs_replicas *r)
     return n;
 }
 
-static struct sfs_replica *replica_new(struct sfs_replicas *r, const struct sfs_store *s, enum sfs_replica_state state)
+static struct sfs_replica *replica_new(struct sfs_replicas *r, const struct sfs_store *s,
+                                       enum sfs_replica_state state)
 {
     struct sfs_replica *rep = calloc(1, sizeof(*rep));
     if (!rep)
@@ -85,8 +86,8 @@ static void reap(struct sfs_replicas *r, bool all)
     r->primary = 0;
 }
 
-int sfs_replicas_open(struct sfs_env *env, const struct sfs_store *stores, unsigned n, const struct sfs_replicas_events *ev,
-                      bool readonly, struct sfs_replicas **out)
+int sfs_replicas_open(struct sfs_env *env, const struct sfs_store *stores, unsigned n,
+                      const struct sfs_replicas_events *ev, bool readonly, struct sfs_replicas **out)
 {
     struct sfs_replicas *r;
     int rc = -ENOMEM;
@@ -176,7 +177,7 @@ void sfs_rset_set_last_page(struct sfs_replicas *r, uint64_t page)
     sfs_mutex_unlock(&r->m);
 }
 
-/* --- losses -------------------------------------------------------------------------------------------------------------------- */
+/* --- losses --- */
 
 void sfs_rset_lose(struct sfs_replicas *r, struct sfs_replica *rep, int why)
 {
@@ -196,7 +197,8 @@ void sfs_rset_mended(struct sfs_replicas *r, int id, const char *file, uint64_t 
     if (r->nmended == SFS_MENDED_NOTES)
         return; /* the owner hears of the first ones */
     r->mended[r->nmended].id = id;
-    snprintf(r->mended[r->nmended].what, sizeof(r->mended[0].what), "%s at byte %llu", file, (unsigned long long)off);
+    snprintf(r->mended[r->nmended].what, sizeof(r->mended[0].what), "%s at byte %llu", file,
+             (unsigned long long)off);
     r->nmended++;
 }
 
@@ -270,7 +272,7 @@ int sfs_replicas_drop(struct sfs_replicas *r, int id, int why)
     return rep ? rc : 0;
 }
 
-/* --- leaving and joining --------------------------------------------------------------------------------------------------- */
+/* --- leaving and joining --- */
 
 int sfs_replicas_remove(struct sfs_replicas *r, int id)
 {
@@ -305,8 +307,10 @@ int sfs_replicas_remove(struct sfs_replicas *r, int id)
     return rc == -ENOENT ? 0 : rc;
 }
 
-/* Copies the next run of a file to the joining store. Under the lock, so that no write comes between reading and writing. *off == size: done. */
-static int copy_run(struct sfs_replicas *r, struct sfs_replica *to, enum sfs_rfile_id id, uint8_t *buf, uint64_t *off, bool *more)
+/* Copies the next run of a file to the joining store. Under the lock, so that no write comes between reading
+ * and writing. *off == size: done. */
+static int copy_run(struct sfs_replicas *r, struct sfs_replica *to, enum sfs_rfile_id id, uint8_t *buf,
+                    uint64_t *off, bool *more)
 {
     struct sfs_rfile *f = &r->file[id];
     size_t len = 0, got;
@@ -341,7 +345,8 @@ static int copy_all(struct sfs_replicas *r, struct sfs_replica *to)
         uint64_t off = 0;
         for (bool more = true; more && !rc;) {
             sfs_mutex_lock(&r->m);
-            rc = to->state == SFS_REPLICA_GONE ? to->why : copy_run(r, to, (enum sfs_rfile_id)id, buf, &off, &more);
+            rc = to->state == SFS_REPLICA_GONE ? to->why
+                                               : copy_run(r, to, (enum sfs_rfile_id)id, buf, &off, &more);
             int told = sfs_rset_settle(r, false);
             rc = rc ? rc : told;
             sfs_mutex_unlock(&r->m);
@@ -389,7 +394,8 @@ static int clear_store(const struct sfs_store *s)
     return rc == -ENOENT ? 0 : rc;
 }
 
-/* Makes it a member that gets every write from here on. Under the lock: a store that is a member already must not be cleared. */
+/* Makes it a member that gets every write from here on. Under the lock: a store that is a member already must
+ * not be cleared. */
 static int admit(struct sfs_replicas *r, const struct sfs_store *s, struct sfs_replica **out)
 {
     reap(r, false);
@@ -436,6 +442,7 @@ int sfs_replicas_add(struct sfs_replicas *r, const struct sfs_store *s, struct s
     if (rc == -EEXIST)
         return sfs_error_set(err, rc, "%s: this disk holds a copy of the catalog already.", s->name);
     if (rc)
-        return sfs_error_set(err, rc, "%s: copying the catalog to this disk failed: %s.", s->name, strerror(-rc));
+        return sfs_error_set(err, rc, "%s: copying the catalog to this disk failed: %s.", s->name,
+                             strerror(-rc));
     return 0;
 }

@@ -1,4 +1,5 @@
-/* Snapshots on a store: listing them, and going back to one. What is read is untrusted: sizes, sums and page numbers are checked before anything is written. */
+/* Snapshots on a store: listing them, and going back to one. What is read is untrusted: sizes, sums and page
+ * numbers are checked before anything is written. */
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 #define IN_BYTES (256u << 10)
 #define RECORD_BYTES (4 + SFS_PAGE_BYTES)
 #define PAGES_LIMIT (1ull << 32)
-#define LOCK_PAGE (0x40000000u / SFS_PAGE_BYTES + 1) /* SQLite never uses the page at byte 2^30: no record of it */
+#define LOCK_PAGE                                                                                            \
+    (0x40000000u / SFS_PAGE_BYTES + 1) /* SQLite never uses the page at byte 2^30: no record of it */
 
 static int read_header(const struct sfs_store *s, const char *name, struct sfs_snapshot_header *h)
 {
@@ -20,8 +22,8 @@ static int read_header(const struct sfs_store *s, const char *name, struct sfs_s
     if (got < 0)
         return (int)got;
     if (got != (int64_t)sizeof(*h) || memcmp(h->magic, SFS_SNAPSHOT_MAGIC, sizeof(h->magic)) != 0 ||
-        le64toh(h->sum) != XXH3_64bits(h, offsetof(struct sfs_snapshot_header, sum)) || le32toh(h->page_bytes) != SFS_PAGE_BYTES ||
-        le64toh(h->pages) == 0 || le64toh(h->pages) > PAGES_LIMIT)
+        le64toh(h->sum) != XXH3_64bits(h, offsetof(struct sfs_snapshot_header, sum)) ||
+        le32toh(h->page_bytes) != SFS_PAGE_BYTES || le64toh(h->pages) == 0 || le64toh(h->pages) > PAGES_LIMIT)
         return -EUCLEAN;
     return le32toh(h->version) == SFS_SNAPSHOT_VERSION ? 0 : -EOPNOTSUPP;
 }
@@ -59,7 +61,8 @@ int sfs_snapshot_list(const struct sfs_store *s, struct sfs_snapshot *out, unsig
     int rc = s->ops->list(s->ctx, list_one, &l);
     if (rc)
         return rc;
-    for (unsigned i = 0; i < l.n; i++) { /* headers are read afterwards: not from within the store's own call */
+    for (unsigned i = 0; i < l.n;
+         i++) { /* headers are read afterwards: not from within the store's own call */
         struct sfs_snapshot_header h;
         if (read_header(s, out[i].name, &h) != 0)
             continue;
@@ -73,15 +76,15 @@ int sfs_snapshot_list(const struct sfs_store *s, struct sfs_snapshot *out, unsig
     return 0;
 }
 
-/* --- restoring -------------------------------------------------------------------------------------------------------------------- */
+/* --- restoring --- */
 
 struct restore {
-    struct sfs_replicas *r;   /* NULL: only look whether it is whole */
+    struct sfs_replicas *r; /* NULL: only look whether it is whole */
     uint64_t pages;
-    uint8_t *seen;            /* a bit a page */
+    uint8_t *seen;                 /* a bit a page */
     uint8_t first[SFS_PAGE_BYTES]; /* page 1 is written last */
     uint8_t record[RECORD_BYTES];
-    size_t have;              /* of the record */
+    size_t have; /* of the record */
     bool ended;
 };
 
@@ -98,7 +101,8 @@ static int take_record(struct restore *t)
     if (page == 1 || !t->r)
         return 0;
     sfs_mutex_lock(&t->r->m);
-    int rc = sfs_rset_write(t->r, SFS_RFILE_DB, t->record + 4, SFS_PAGE_BYTES, (uint64_t)(page - 1) * SFS_PAGE_BYTES);
+    int rc = sfs_rset_write(t->r, SFS_RFILE_DB, t->record + 4, SFS_PAGE_BYTES,
+                            (uint64_t)(page - 1) * SFS_PAGE_BYTES);
     sfs_mutex_unlock(&t->r->m);
     return rc;
 }
@@ -199,7 +203,8 @@ static int finish(struct restore *t)
     return rc ? rc : told;
 }
 
-static int restore(struct restore *t, struct sfs_replicas *r, const struct sfs_store *from, const char *name, uint64_t frame_bytes)
+static int restore(struct restore *t, struct sfs_replicas *r, const struct sfs_store *from, const char *name,
+                   uint64_t frame_bytes)
 {
     int rc = run(t, from, name, frame_bytes); /* once to see that it is whole */
     if (rc)
@@ -219,7 +224,8 @@ static int restore(struct restore *t, struct sfs_replicas *r, const struct sfs_s
     return rc;
 }
 
-int sfs_snapshot_restore(struct sfs_replicas *r, const struct sfs_store *from, const char *name, struct sfs_error *err)
+int sfs_snapshot_restore(struct sfs_replicas *r, const struct sfs_store *from, const char *name,
+                         struct sfs_error *err)
 {
     struct sfs_snapshot_header h;
     struct restore *t = NULL;

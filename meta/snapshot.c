@@ -1,5 +1,6 @@
-/* Taking a snapshot: SQLite's backup copies a read transaction's pages into a sink, a one-file VFS that takes what is written and hands it, compressed, to the
- * stores. Commits go on meanwhile; only the WAL's restart waits. */
+/* Taking a snapshot: SQLite's backup copies a read transaction's pages into a sink, a one-file VFS that takes
+ * what is written and hands it, compressed, to the stores. Commits go on meanwhile; only the WAL's restart
+ * waits. */
 #include <endian.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,20 +22,20 @@ struct sink {
     sqlite3_vfs vfs;
     char name[40];
     const struct sfs_store *stores;
-    int *rcs;               /* what became of each store; -errno: no longer written to */
+    int *rcs; /* what became of each store; -errno: no longer written to */
     unsigned n;
     char file[32];
     ZSTD_CCtx *z;
     uint8_t *out;
-    uint64_t bytes;         /* of the frame, so far */
-    sqlite3_int64 size;     /* of the database that is being written */
+    uint64_t bytes;     /* of the frame, so far */
+    sqlite3_int64 size; /* of the database that is being written */
 };
 struct sink_file {
     sqlite3_file base;
     struct sink *s;
 };
 
-/* --- to the stores --------------------------------------------------------------------------------------------------------------- */
+/* --- to the stores --- */
 
 static int put(struct sink *s, const void *buf, size_t len, uint64_t off)
 {
@@ -83,7 +84,7 @@ static int compress(struct sink *s, const void *data, size_t len, bool end)
     }
 }
 
-/* --- the sink ---------------------------------------------------------------------------------------------------------------------- */
+/* --- the sink --- */
 
 static int sink_close(sqlite3_file *f)
 {
@@ -111,7 +112,10 @@ static int sink_write(sqlite3_file *f, const void *buf, int len, sqlite3_int64 o
         rc = compress(s, buf, (size_t)len, false);
     if (off + len > s->size)
         s->size = off + len;
-    return rc == 0 ? SQLITE_OK : rc == -ENOSPC ? SQLITE_FULL : rc == -ENOMEM ? SQLITE_IOERR_NOMEM : SQLITE_IOERR_WRITE;
+    return rc == 0         ? SQLITE_OK
+           : rc == -ENOSPC ? SQLITE_FULL
+           : rc == -ENOMEM ? SQLITE_IOERR_NOMEM
+                           : SQLITE_IOERR_WRITE;
 }
 
 static int sink_truncate(sqlite3_file *f, sqlite3_int64 size)
@@ -252,7 +256,8 @@ static int sink_start(struct sink *s)
     s->z = ZSTD_createCCtx();
     s->out = malloc(OUT_BYTES);
     s->rcs = calloc(s->n ? s->n : 1, sizeof(*s->rcs));
-    if (!s->z || !s->out || !s->rcs || ZSTD_isError(ZSTD_CCtx_setParameter(s->z, ZSTD_c_compressionLevel, LEVEL)) ||
+    if (!s->z || !s->out || !s->rcs ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(s->z, ZSTD_c_compressionLevel, LEVEL)) ||
         ZSTD_isError(ZSTD_CCtx_setParameter(s->z, ZSTD_c_checksumFlag, 1)))
         return -ENOMEM;
     return sqlite3_vfs_register(&s->vfs, 0) == SQLITE_OK ? 0 : -ENOMEM;
@@ -266,14 +271,16 @@ static void sink_stop(struct sink *s)
     free(s->rcs);
 }
 
-/* --- taking one ------------------------------------------------------------------------------------------------------------------- */
+/* --- taking one --- */
 
 static int copy_pages(struct sink *s, sqlite3 *from, struct sfs_env *env)
 {
     sqlite3 *to = NULL;
-    int rc = sqlite3_open_v2("sink", &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, s->name);
+    int rc = sqlite3_open_v2("sink", &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                             s->name);
     if (rc == SQLITE_OK)
-        rc = sqlite3_exec(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = 64;", NULL, NULL, NULL);
+        rc = sqlite3_exec(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = 64;",
+                          NULL, NULL, NULL);
     sqlite3_backup *b = rc == SQLITE_OK ? sqlite3_backup_init(to, "main", from, "main") : NULL;
     if (b) {
         while ((rc = sqlite3_backup_step(b, STEP_PAGES)) == SQLITE_OK)
@@ -397,7 +404,8 @@ static int take(struct sfs_catalog *cat, struct sink *s)
     return rc ? rc : write_header(s, cat->env, &h);
 }
 
-int sfs_catalog_snapshot(struct sfs_catalog *cat, const struct sfs_store *stores, unsigned n, unsigned keep, struct sfs_error *err)
+int sfs_catalog_snapshot(struct sfs_catalog *cat, const struct sfs_store *stores, unsigned n, unsigned keep,
+                         struct sfs_error *err)
 {
     struct sink s = {.stores = stores, .n = n};
     char failed[300] = "";
@@ -425,6 +433,7 @@ int sfs_catalog_snapshot(struct sfs_catalog *cat, const struct sfs_store *stores
     if (rc)
         return sfs_error_set(err, rc, "The snapshot of the catalog could not be written: %s.", strerror(-rc));
     if (first)
-        return sfs_error_set(err, first, "The snapshot of the catalog is missing on %s: %s.", failed, strerror(-first));
+        return sfs_error_set(err, first, "The snapshot of the catalog is missing on %s: %s.", failed,
+                             strerror(-first));
     return 0;
 }

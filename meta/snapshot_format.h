@@ -1,5 +1,6 @@
-/* Bytes of a snapshot file: a header, then one zstd frame (with its checksum) of records: page number (4 bytes, little-endian), page (4096 bytes). A later record of the same
- * page replaces an earlier one; number 0 without a page ends the list. The header is written last. Numbers are little-endian. */
+/* Bytes of a snapshot file: a header, then one zstd frame (with its checksum) of records: page number (4
+ * bytes, little-endian), page (4096 bytes). A later record of the same page replaces an earlier one; number 0
+ * without a page ends the list. The header is written last. Numbers are little-endian. */
 #ifndef SFS_META_SNAPSHOT_FORMAT_H
 #define SFS_META_SNAPSHOT_FORMAT_H
 
@@ -20,8 +21,9 @@ struct sfs_snapshot_header {
     int64_t time;
     uint8_t pool[16];
     uint64_t frame_bytes;
-    uint64_t sum;           /* XXH3-64 of the bytes before */
+    uint64_t sum; /* XXH3-64 of the bytes before */
 };
-static_assert(sizeof(struct sfs_snapshot_header) == 72 && offsetof(struct sfs_snapshot_header, sum) == 64, "snapshot header");
+static_assert(sizeof(struct sfs_snapshot_header) == 72 && offsetof(struct sfs_snapshot_header, sum) == 64,
+              "snapshot header");
 
 #endif

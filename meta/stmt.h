@@ -1,7 +1,9 @@
-/* Prepared statements of the catalog: all SQL text that runs after opening is in one table (stmt.c), prepared at first use and kept.
+/* Prepared statements of the catalog: all SQL text that runs after opening is in one table (stmt.c), prepared
+ * at first use and kept.
  *
- * Use: sfs_stmt_run for what returns no rows; sfs_stmt_open, sfs_stmt_step until 0, sfs_stmt_close for what does. A statement that is open can't be opened again
- * (asserted): callbacks of the *_each functions may call other queries, but not the one that is calling them. */
+ * Use: sfs_stmt_run for what returns no rows; sfs_stmt_open, sfs_stmt_step until 0, sfs_stmt_close for what
+ * does. A statement that is open can't be opened again (asserted): callbacks of the *_each functions may call
+ * other queries, but not the one that is calling them. */
 #ifndef SFS_META_STMT_H
 #define SFS_META_STMT_H
 
@@ -87,19 +89,23 @@ struct sfs_arg {
 #define SFS_BLOB(ptr, n) ((struct sfs_arg){.type = SFS_ARG_BLOB, .p = (ptr), .len = (n)})
 #define SFS_TEXT(s) ((struct sfs_arg){.type = SFS_ARG_TEXT, .p = (s)})
 /* Arguments in the order of ?1, ?2, … The values must live until the statement is closed. */
-#define SFS_ARGS(...) \
-    (const struct sfs_arg[]){__VA_ARGS__}, sizeof((const struct sfs_arg[]){__VA_ARGS__}) / sizeof(struct sfs_arg)
+#define SFS_ARGS(...)                                                                                        \
+    (const struct sfs_arg[]){__VA_ARGS__},                                                                   \
+        sizeof((const struct sfs_arg[]){__VA_ARGS__}) / sizeof(struct sfs_arg)
 #define SFS_NO_ARGS NULL, 0
 
-/* Binds and opens. 0 or -errno (-EROFS: a statement that writes, on a catalog that is broken or read-only). */
-int sfs_stmt_open(struct sfs_catalog *cat, enum sfs_stmt id, const struct sfs_arg *args, size_t nargs, sqlite3_stmt **out);
+/* Binds and opens. 0 or -errno (-EROFS: a statement that writes, on a catalog that is broken or read-only).
+ */
+int sfs_stmt_open(struct sfs_catalog *cat, enum sfs_stmt id, const struct sfs_arg *args, size_t nargs,
+                  sqlite3_stmt **out);
 int sfs_stmt_step(struct sfs_catalog *cat, sqlite3_stmt *st); /* 1 a row, 0 no more, or -errno */
 void sfs_stmt_close(struct sfs_catalog *cat, enum sfs_stmt id);
 /* Opens, steps through, closes. Number of rows changed, or -errno. */
 int sfs_stmt_run(struct sfs_catalog *cat, enum sfs_stmt id, const struct sfs_arg *args, size_t nargs);
 void sfs_stmt_free_all(struct sfs_catalog *cat);
 
-/* Columns, checked: what is read from the database is untrusted. They clear *ok when the value is not of the type or not in the range. */
+/* Columns, checked: what is read from the database is untrusted. They clear *ok when the value is not of the
+ * type or not in the range. */
 uint64_t sfs_col_uint(sqlite3_stmt *st, int col, uint64_t max, bool *ok);
 int64_t sfs_col_int(sqlite3_stmt *st, int col, bool *ok);
 void sfs_col_text(sqlite3_stmt *st, int col, char *out, size_t cap, bool *ok);

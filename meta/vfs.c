@@ -1,5 +1,6 @@
-/* SQLite's view of a replica set: a sqlite3_vfs with two files, the database and its WAL. Everything else that SQLite may want to open (journals, temporary
- * files) is refused: the connections are set up so that it never wants to. */
+/* SQLite's view of a replica set: a sqlite3_vfs with two files, the database and its WAL. Everything else
+ * that SQLite may want to open (journals, temporary files) is refused: the connections are set up so that it
+ * never wants to. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,7 +135,8 @@ static int file_sector_size(sqlite3_file *file)
 static int file_characteristics(sqlite3_file *file)
 {
     (void)file;
-    return SQLITE_IOCAP_POWERSAFE_OVERWRITE; /* bytes beside those written stay as they are, also in a crash */
+    return SQLITE_IOCAP_POWERSAFE_OVERWRITE; /* bytes beside those written stay as they are, also in a crash
+                                              */
 }
 
 static int shm_map(sqlite3_file *file, int region, int bytes, int extend, void volatile **out)
@@ -261,7 +263,8 @@ static int vfs_time(sqlite3_vfs *vfs, sqlite3_int64 *out)
 {
     struct sfs_replicas *r = vfs->pAppData;
     struct timespec t = sfs_env_wall(r->env);
-    *out = 210866760000000LL + (sqlite3_int64)t.tv_sec * 1000 + t.tv_nsec / 1000000; /* Julian day 2440587.5 in ms */
+    *out = 210866760000000LL + (sqlite3_int64)t.tv_sec * 1000 +
+           t.tv_nsec / 1000000; /* Julian day 2440587.5 in ms */
     return SQLITE_OK;
 }
 
@@ -284,7 +287,8 @@ static int vfs_last_error(sqlite3_vfs *vfs, int len, char *out)
 int sfs_vfs_register(struct sfs_replicas *r)
 {
     static _Atomic unsigned long long next;
-    /* SQLite draws its randomness (the WAL's salts) from one generator for the process: in the simulator it must follow from the seed. */
+    /* SQLite draws its randomness (the WAL's salts) from one generator for the process: in the simulator it
+     * must follow from the seed. */
     if (sfs_env_is_sim(r->env))
         sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, (int)(sfs_env_rand(r->env) & 0x7fffffff) | 1, NULL);
     snprintf(r->vfs_name, sizeof(r->vfs_name), "spacesfs-%llu", ++next);

@@ -1,6 +1,7 @@
-/* The WAL index ("shared memory") and the locks on it and on the database file. Only this process has the catalog open (the disks' label locks see to that),
- * so both are plain memory: connections see each other through here. One leaf lock guards everything; SQLite's own protocol on the index's bytes needs
- * only the barrier. */
+/* The WAL index ("shared memory") and the locks on it and on the database file. Only this process has the
+ * catalog open (the disks' label locks see to that), so both are plain memory: connections see each other
+ * through here. One leaf lock guards everything; SQLite's own protocol on the index's bytes needs only the
+ * barrier. */
 #include <stdlib.h>
 #include <string.h>
 #include "meta/replicas_impl.h"
@@ -58,7 +59,8 @@ void sfs_wal_index_leave(struct sfs_wal_index *x, struct sfs_index_user *u)
     sfs_mutex_unlock(&x->m);
 }
 
-int sfs_wal_index_map(struct sfs_wal_index *x, unsigned region, size_t bytes, bool extend, void volatile **out)
+int sfs_wal_index_map(struct sfs_wal_index *x, unsigned region, size_t bytes, bool extend,
+                      void volatile **out)
 {
     int rc = SQLITE_OK;
     *out = NULL;
@@ -92,8 +94,8 @@ int sfs_wal_index_lock(struct sfs_wal_index *x, struct sfs_index_user *u, int of
         struct sfs_index_user *o;
         bool exclusive = flags & SQLITE_SHM_EXCLUSIVE;
         LIST_FOREACH(o, &x->users, next)
-            if (o != u && ((o->exclusive & mask) || (exclusive && (o->shared & mask))))
-                rc = SQLITE_BUSY;
+        if (o != u && ((o->exclusive & mask) || (exclusive && (o->shared & mask))))
+            rc = SQLITE_BUSY;
         if (rc == SQLITE_OK && exclusive)
             u->exclusive |= mask;
         else if (rc == SQLITE_OK)
@@ -119,7 +121,7 @@ int sfs_wal_index_lock_db(struct sfs_wal_index *x, struct sfs_index_user *u, int
     {
         if (o == u)
             continue;
-        if (level == SQLITE_LOCK_SHARED ? o->level >= SQLITE_LOCK_PENDING
+        if (level == SQLITE_LOCK_SHARED     ? o->level >= SQLITE_LOCK_PENDING
             : level == SQLITE_LOCK_RESERVED ? o->level >= SQLITE_LOCK_RESERVED
                                             : o->level >= SQLITE_LOCK_SHARED)
             rc = SQLITE_BUSY;
@@ -144,7 +146,7 @@ bool sfs_wal_index_reserved(struct sfs_wal_index *x)
     bool reserved = false;
     sfs_mutex_lock(&x->m);
     LIST_FOREACH(o, &x->users, next)
-        reserved |= o->level >= SQLITE_LOCK_RESERVED;
+    reserved |= o->level >= SQLITE_LOCK_RESERVED;
     sfs_mutex_unlock(&x->m);
     return reserved;
 }

@@ -1,5 +1,5 @@
-/* Checksums of what was written to the WAL since it was last empty. SQLite reads a frame's page just as it wrote it, so pieces are kept as they were
- * written and found by their offset. */
+/* Checksums of what was written to the WAL since it was last empty. SQLite reads a frame's page just as it
+ * wrote it, so pieces are kept as they were written and found by their offset. */
 #include <stdlib.h>
 #include <uthash.h>
 #include <xxhash.h>

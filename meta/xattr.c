@@ -6,10 +6,12 @@
 #define XATTR_NAME_LIMIT 255u
 #define XATTR_VALUE_LIMIT 65536u
 
-int sfs_catalog_xattr_get(struct sfs_catalog *cat, uint64_t ino, const char *name, void *buf, size_t cap, size_t *len)
+int sfs_catalog_xattr_get(struct sfs_catalog *cat, uint64_t ino, const char *name, void *buf, size_t cap,
+                          size_t *len)
 {
     sqlite3_stmt *st;
-    int rc = sfs_stmt_open(cat, SFS_STMT_XATTR_GET, SFS_ARGS(SFS_INT(ino), SFS_BLOB(name, strlen(name))), &st);
+    int rc =
+        sfs_stmt_open(cat, SFS_STMT_XATTR_GET, SFS_ARGS(SFS_INT(ino), SFS_BLOB(name, strlen(name))), &st);
     if (rc)
         return rc;
     rc = sfs_stmt_step(cat, st);
@@ -26,8 +28,8 @@ int sfs_catalog_xattr_get(struct sfs_catalog *cat, uint64_t ino, const char *nam
     return rc;
 }
 
-int sfs_catalog_xattr_set(struct sfs_catalog *cat, uint64_t ino, const char *name, const void *value, size_t len, bool create,
-                          bool replace)
+int sfs_catalog_xattr_set(struct sfs_catalog *cat, uint64_t ino, const char *name, const void *value,
+                          size_t len, bool create, bool replace)
 {
     size_t name_len = strlen(name);
     if (name_len == 0 || name_len > XATTR_NAME_LIMIT)

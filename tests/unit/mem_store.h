@@ -1,5 +1,6 @@
-/* Stores in memory for tests of the catalog. A world holds some stores that outlive every handle. It counts calls, fails the n-th, crashes at the n-th, and at a
- * crash loses unsynced writes: each 4 KiB block and each file's size and existence is kept, lost, or (blocks) kept in part by 512 bytes. */
+/* Stores in memory for tests of the catalog. A world holds some stores that outlive every handle. It counts
+ * calls, fails the n-th, crashes at the n-th, and at a crash loses unsynced writes: each 4 KiB block and each
+ * file's size and existence is kept, lost, or (blocks) kept in part by 512 bytes. */
 #ifndef SFS_TESTS_MEM_STORE_H
 #define SFS_TESTS_MEM_STORE_H
 
@@ -26,7 +27,7 @@ struct mem_store {
     struct mem_world *w;
     int id;
     struct mem_file files[MEM_FILES];
-    bool dead;              /* every call: -EIO */
+    bool dead; /* every call: -EIO */
     unsigned long reads, writes, syncs;
 };
 struct mem_world {
@@ -34,18 +35,18 @@ struct mem_world {
     struct sfs_mutex m;
     struct mem_store s[MEM_STORES];
     uint64_t rng;
-    unsigned long calls;    /* all, reads too */
-    unsigned long changes;  /* writes, truncates, syncs, removes */
-    unsigned long fail_at;  /* that call (by `calls`) fails with fail_errno; 0 = none */
+    unsigned long calls;   /* all, reads too */
+    unsigned long changes; /* writes, truncates, syncs, removes */
+    unsigned long fail_at; /* that call (by `calls`) fails with fail_errno; 0 = none */
     int fail_errno;
-    int fail_store;         /* -1 = any; only its calls count towards fail_at */
-    bool fail_sticky;       /* the store stays dead */
+    int fail_store;   /* -1 = any; only its calls count towards fail_at */
+    bool fail_sticky; /* the store stays dead */
     unsigned long fail_seen;
     unsigned long crash_at; /* at that change everything stops; 0 = none */
     bool crashed, full;
 };
 
-static uint64_t mem_rand(struct mem_world *w)
+static inline uint64_t mem_rand(struct mem_world *w)
 {
     w->rng ^= w->rng << 13;
     w->rng ^= w->rng >> 7;
@@ -53,7 +54,7 @@ static uint64_t mem_rand(struct mem_world *w)
     return w->rng;
 }
 
-static int mem_resize(struct mem_bytes *b, size_t len)
+static inline int mem_resize(struct mem_bytes *b, size_t len)
 {
     if (len > b->cap) {
         size_t cap = len + len / 2 + 4096;
@@ -69,7 +70,7 @@ static int mem_resize(struct mem_bytes *b, size_t len)
     return 0;
 }
 
-static void mem_copy(struct mem_bytes *to, const struct mem_bytes *from)
+static inline void mem_copy(struct mem_bytes *to, const struct mem_bytes *from)
 {
     mem_resize(to, from->len);
     if (from->len)
@@ -77,7 +78,7 @@ static void mem_copy(struct mem_bytes *to, const struct mem_bytes *from)
     to->exists = from->exists;
 }
 
-static struct mem_file *mem_find(struct mem_store *s, const char *name, bool make)
+static inline struct mem_file *mem_find(struct mem_store *s, const char *name, bool make)
 {
     for (int i = 0; i < MEM_FILES; i++)
         if (strcmp(s->files[i].name, name) == 0)
@@ -91,7 +92,7 @@ static struct mem_file *mem_find(struct mem_store *s, const char *name, bool mak
 }
 
 /* Every call begins here, with the lock taken. Non-zero: what it returns. */
-static int mem_enter(struct mem_store *s, bool changes)
+static inline int mem_enter(struct mem_store *s, bool changes)
 {
     struct mem_world *w = s->w;
     sfs_env_yield(w->env);
@@ -108,13 +109,13 @@ static int mem_enter(struct mem_store *s, bool changes)
     return s->dead ? -EIO : 0;
 }
 
-static int64_t mem_leave(struct mem_store *s, int64_t rc)
+static inline int64_t mem_leave(struct mem_store *s, int64_t rc)
 {
     sfs_mutex_unlock(&s->w->m);
     return rc;
 }
 
-static int64_t mem_size(void *ctx, const char *name)
+static inline int64_t mem_size(void *ctx, const char *name)
 {
     struct mem_store *s = ctx;
     int rc = mem_enter(s, false);
@@ -122,7 +123,7 @@ static int64_t mem_size(void *ctx, const char *name)
     return mem_leave(s, rc ? rc : f && f->now.exists ? (int64_t)f->now.len : -ENOENT);
 }
 
-static int64_t mem_read(void *ctx, const char *name, void *buf, size_t len, uint64_t off)
+static inline int64_t mem_read(void *ctx, const char *name, void *buf, size_t len, uint64_t off)
 {
     struct mem_store *s = ctx;
     int rc = mem_enter(s, false);
@@ -140,7 +141,7 @@ static int64_t mem_read(void *ctx, const char *name, void *buf, size_t len, uint
     return mem_leave(s, (int64_t)len);
 }
 
-static int mem_write(void *ctx, const char *name, const void *buf, size_t len, uint64_t off)
+static inline int mem_write(void *ctx, const char *name, const void *buf, size_t len, uint64_t off)
 {
     struct mem_store *s = ctx;
     int rc = mem_enter(s, true);
@@ -157,7 +158,7 @@ static int mem_write(void *ctx, const char *name, const void *buf, size_t len, u
     return (int)mem_leave(s, rc);
 }
 
-static int mem_truncate(void *ctx, const char *name, uint64_t size)
+static inline int mem_truncate(void *ctx, const char *name, uint64_t size)
 {
     struct mem_store *s = ctx;
     int rc = mem_enter(s, true);
@@ -169,7 +170,7 @@ static int mem_truncate(void *ctx, const char *name, uint64_t size)
     return (int)mem_leave(s, rc);
 }
 
-static int mem_sync(void *ctx, const char *name)
+static inline int mem_sync(void *ctx, const char *name)
 {
     struct mem_store *s = ctx;
     int rc = mem_enter(s, true);
@@ -180,7 +181,7 @@ static int mem_sync(void *ctx, const char *name)
     return (int)mem_leave(s, rc);
 }
 
-static int mem_remove(void *ctx, const char *name)
+static inline int mem_remove(void *ctx, const char *name)
 {
     struct mem_store *s = ctx;
     int rc = mem_enter(s, true);
@@ -192,7 +193,7 @@ static int mem_remove(void *ctx, const char *name)
     return (int)mem_leave(s, rc);
 }
 
-static int mem_list(void *ctx, void (*fn)(const char *name, uint64_t size, void *arg), void *arg)
+static inline int mem_list(void *ctx, void (*fn)(const char *name, uint64_t size, void *arg), void *arg)
 {
     struct mem_store *s = ctx;
     int rc = mem_enter(s, false);
@@ -202,9 +203,10 @@ static int mem_list(void *ctx, void (*fn)(const char *name, uint64_t size, void 
     return (int)mem_leave(s, rc);
 }
 
-static const struct sfs_store_ops mem_ops = {mem_size, mem_read, mem_write, mem_truncate, mem_sync, mem_remove, mem_list};
+static const struct sfs_store_ops mem_ops = {mem_size, mem_read,   mem_write, mem_truncate,
+                                             mem_sync, mem_remove, mem_list};
 
-static struct mem_world *mem_world_new(struct sfs_env *env, uint64_t seed)
+static inline struct mem_world *mem_world_new(struct sfs_env *env, uint64_t seed)
 {
     struct mem_world *w = calloc(1, sizeof(*w));
     w->env = env;
@@ -219,7 +221,7 @@ static struct mem_world *mem_world_new(struct sfs_env *env, uint64_t seed)
     return w;
 }
 
-static void mem_world_free(struct mem_world *w)
+static inline void mem_world_free(struct mem_world *w)
 {
     for (int i = 0; i < MEM_STORES; i++)
         for (int k = 0; k < MEM_FILES; k++) {
@@ -230,7 +232,7 @@ static void mem_world_free(struct mem_world *w)
     free(w);
 }
 
-static struct sfs_store mem_store_of(struct mem_world *w, int i)
+static inline struct sfs_store mem_store_of(struct mem_world *w, int i)
 {
     struct sfs_store s = {.ops = &mem_ops, .ctx = &w->s[i], .id = i + 1};
     strcpy(s.name, "disk");
@@ -238,7 +240,7 @@ static struct sfs_store mem_store_of(struct mem_world *w, int i)
     return s;
 }
 
-static void mem_tear(struct mem_world *w, struct mem_file *f)
+static inline void mem_tear(struct mem_world *w, struct mem_file *f)
 {
     size_t max = f->now.len > f->durable.len ? f->now.len : f->durable.len;
     size_t len = mem_rand(w) & 1 ? f->now.len : f->durable.len;
@@ -267,8 +269,9 @@ static void mem_tear(struct mem_world *w, struct mem_file *f)
     mem_copy(&f->durable, &f->now);
 }
 
-/* The machine comes back after a crash (or, with kill_only, after the program died: what was written is there). */
-static void mem_reboot(struct mem_world *w, bool kill_only)
+/* The machine comes back after a crash (or, with kill_only, after the program died: what was written is
+ * there). */
+static inline void mem_reboot(struct mem_world *w, bool kill_only)
 {
     for (int i = 0; i < MEM_STORES; i++)
         for (int k = 0; k < MEM_FILES; k++)
@@ -283,7 +286,7 @@ static void mem_reboot(struct mem_world *w, bool kill_only)
 }
 
 /* A copy of all stores' contents, to start many runs from one state. */
-static void mem_world_copy(struct mem_world *to, const struct mem_world *from)
+static inline void mem_world_copy(struct mem_world *to, const struct mem_world *from)
 {
     for (int i = 0; i < MEM_STORES; i++)
         for (int k = 0; k < MEM_FILES; k++) {
@@ -293,7 +296,7 @@ static void mem_world_copy(struct mem_world *to, const struct mem_world *from)
         }
 }
 
-static void mem_rot(struct mem_world *w, int store, const char *name, size_t off)
+static inline void mem_rot(struct mem_world *w, int store, const char *name, size_t off)
 {
     struct mem_file *f = mem_find(&w->s[store], name, false);
     f->now.data[off] ^= 0x40;

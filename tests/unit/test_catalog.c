@@ -63,8 +63,15 @@ static int stop_at_once(const struct sfs_disk_row *row, void *ctx)
 
 Test(catalog, disks)
 {
-    struct sfs_disk_row a = {.uuid = {{1}}, .name = "one", .kind = 1, .media = 2, .usage = SFS_USAGE_JOURNAL, .path = "/d/one",
-                             .capacity_slabs = 64, .read_errors = 3, .replica = true};
+    struct sfs_disk_row a = {.uuid = {{1}},
+                             .name = "one",
+                             .kind = 1,
+                             .media = 2,
+                             .usage = SFS_USAGE_JOURNAL,
+                             .path = "/d/one",
+                             .capacity_slabs = 64,
+                             .read_errors = 3,
+                             .replica = true};
     struct sfs_disk_row b = {.uuid = {{2}}, .name = "two", .kind = 2, .path = "/d/two"}, got;
     int calls = 0;
     cr_assert_eq(sfs_catalog_disk_put(x.cat, &a), 0);
@@ -99,15 +106,24 @@ static int keep_space(const struct sfs_space_row *row, void *ctx)
 
 Test(catalog, spaces_and_their_inode_counts)
 {
-    struct sfs_space_row s = {.name = "data", .root_ino = 16, .resiliency = 1, .interleave = 262144, .size_bytes = 1ull << 40, .fixed = true,
-                              .codec = SFS_CODEC_ZSTD, .codec_level = 3, .created = 1700000000}, got, dup;
+    struct sfs_space_row s = {.name = "data",
+                              .root_ino = 16,
+                              .resiliency = 1,
+                              .interleave = 262144,
+                              .size_bytes = 1ull << 40,
+                              .fixed = true,
+                              .codec = SFS_CODEC_ZSTD,
+                              .codec_level = 3,
+                              .created = 1700000000},
+                         got, dup;
     uint64_t n;
     cr_assert_eq(sfs_catalog_space_put(x.cat, &s), 0);
     dup = s;
     dup.id = 0;
     cr_assert_eq(sfs_catalog_space_put(x.cat, &dup), -EEXIST);
     for (int i = 0; i < 5; i++) {
-        struct sfs_inode_row in = {.ino = sfs_catalog_ino_alloc(x.cat), .space = s.id, .mode = S_IFREG, .nlink = 1};
+        struct sfs_inode_row in = {
+            .ino = sfs_catalog_ino_alloc(x.cat), .space = s.id, .mode = S_IFREG, .nlink = 1};
         cr_assert_eq(in.ino, 16u + (unsigned)i);
         cr_assert_eq(sfs_catalog_inode_insert(x.cat, &in), 0);
     }
@@ -142,7 +158,12 @@ static int keep_group(const struct sfs_group_row *row, void *ctx)
 
 Test(catalog, groups_and_slabs)
 {
-    struct sfs_group_row g = {.space = 1, .resiliency = 1, .columns = 2, .interleave = 65536, .kind = SFS_GROUP_LANDING}, got;
+    struct sfs_group_row g = {.space = 1,
+                              .resiliency = 1,
+                              .columns = 2,
+                              .interleave = 65536,
+                              .kind = SFS_GROUP_LANDING},
+                         got;
     int sum = 0;
     cr_assert_eq(sfs_catalog_group_put(x.cat, &g), 0);
     cr_assert_eq(g.id, 1);
@@ -182,9 +203,20 @@ Test(catalog, groups_and_slabs)
 
 Test(catalog, inodes)
 {
-    struct sfs_inode_row in = {.ino = 20, .space = 3, .mode = S_IFREG | 04755, .nlink = 2, .uid = UINT32_MAX - 1, .gid = 7,
-                               .rdev = 0x123456789abcdefull, .size = INT64_MAX, .atime = {-5, 999999999}, .mtime = {1ll << 40, 1},
-                               .ctime = {INT64_MIN, 0}, .btime = {0, 5}, .flags = SFS_INODE_HAS_XATTR}, got;
+    struct sfs_inode_row in = {.ino = 20,
+                               .space = 3,
+                               .mode = S_IFREG | 04755,
+                               .nlink = 2,
+                               .uid = UINT32_MAX - 1,
+                               .gid = 7,
+                               .rdev = 0x123456789abcdefull,
+                               .size = INT64_MAX,
+                               .atime = {-5, 999999999},
+                               .mtime = {1ll << 40, 1},
+                               .ctime = {INT64_MIN, 0},
+                               .btime = {0, 5},
+                               .flags = SFS_INODE_HAS_XATTR},
+                         got;
     uint8_t buf[SFS_INLINE_MAX];
     size_t len;
     uint64_t orphan;
@@ -282,9 +314,11 @@ Test(catalog, colliding_names)
     cr_assert_eq(sfs_catalog_dentry_list(x.cat, 5, 0, rows, 16, &n), 0);
     cr_assert_eq(n, 8);
     char sql[200];
-    snprintf(sql, sizeof(sql), "UPDATE dentry SET name = CAST('z' AS BLOB) WHERE cookie = %llu", (unsigned long long)d.cookie);
+    snprintf(sql, sizeof(sql), "UPDATE dentry SET name = CAST('z' AS BLOB) WHERE cookie = %llu",
+             (unsigned long long)d.cookie);
     cr_assert_eq(sfs_db_exec(x.cat->db, sql), 0);
-    cr_assert_eq(sfs_catalog_dentry_insert(x.cat, 5, "a", 1, 52, S_IFREG), -ENOSPC, "all eight places are taken");
+    cr_assert_eq(sfs_catalog_dentry_insert(x.cat, 5, "a", 1, 52, S_IFREG), -ENOSPC,
+                 "all eight places are taken");
     cr_assert(!sfs_catalog_broken(x.cat));
 }
 
@@ -345,9 +379,18 @@ static int sum_ranges(uint64_t goff, uint32_t slen, void *ctx)
 
 Test(catalog, extents)
 {
-    struct sfs_extent_row whole = {.off = 0, .len = 1u << 20, .group = 3, .goff = 8192, .slen = 1u << 20, .rlen = 1u << 20, .ncsum = 16};
-    struct sfs_extent_row zip = {.off = 1u << 20, .len = 1000, .skip = 4096, .group = 3, .goff = 2u << 20, .slen = 5000, .rlen = 131072,
-                                 .codec = SFS_CODEC_ZSTD, .ncsum = 1, .csum = {0xfedcba9876543210ull}};
+    struct sfs_extent_row whole = {
+        .off = 0, .len = 1u << 20, .group = 3, .goff = 8192, .slen = 1u << 20, .rlen = 1u << 20, .ncsum = 16};
+    struct sfs_extent_row zip = {.off = 1u << 20,
+                                 .len = 1000,
+                                 .skip = 4096,
+                                 .group = 3,
+                                 .goff = 2u << 20,
+                                 .slen = 5000,
+                                 .rlen = 131072,
+                                 .codec = SFS_CODEC_ZSTD,
+                                 .ncsum = 1,
+                                 .csum = {0xfedcba9876543210ull}};
     struct sfs_extent_row rows[8];
     struct sfs_group_extent full[8];
     uint64_t offs = 0, sum[2] = {0, 0};
@@ -375,14 +418,16 @@ Test(catalog, extents)
     cr_assert_eq(sfs_catalog_group_ranges(x.cat, 3, 8192 + (1u << 20) - 1, 2u << 20, sum_ranges, sum), 0);
     cr_assert_eq(sum[0], 1, "a long extent that reaches into the range is found");
     sum[0] = 0;
-    cr_assert_eq(sfs_catalog_group_ranges(x.cat, 3, (2u << 20) + 8191, (2u << 20) + 8192, sum_ranges, sum), 0);
+    cr_assert_eq(sfs_catalog_group_ranges(x.cat, 3, (2u << 20) + 8191, (2u << 20) + 8192, sum_ranges, sum),
+                 0);
     cr_assert_eq(sum[0], 2, "whole blocks count as used");
     sum[0] = 0;
     cr_assert_eq(sfs_catalog_group_ranges(x.cat, 3, (2u << 20) + 8192, UINT64_MAX, sum_ranges, sum), 0);
     cr_assert_eq(sum[0], 0);
     cr_assert_eq(sfs_catalog_group_extents(x.cat, 3, 8193, full, 8, &n), 0);
     cr_assert(n == 2 && full[0].ino == 20 && full[1].ino == 21 && full[1].row.goff == 2u << 20);
-    cr_assert_eq(sfs_catalog_extent_delete(x.cat, 20, 0, 4096, 0, note_removed, &offs, &n), -EINVAL, "it would be cut");
+    cr_assert_eq(sfs_catalog_extent_delete(x.cat, 20, 0, 4096, 0, note_removed, &offs, &n), -EINVAL,
+                 "it would be cut");
     cr_assert_eq(sfs_catalog_extent_delete(x.cat, 20, 4096, UINT64_MAX, 0, note_removed, &offs, &n), 0);
     cr_assert(n == 1 && offs == 1u << 20);
     cr_assert_eq(sfs_catalog_inode_insert(x.cat, &(struct sfs_inode_row){.ino = 20, .nlink = 0}), 0);
@@ -423,7 +468,8 @@ static int last_event(const struct sfs_event_row *row, void *ctx)
 
 Test(catalog, jobs_and_events)
 {
-    struct sfs_job_row a = {.kind = "heal", .state = "running", .what = "disk=3", .total = 100, .started = 5}, got;
+    struct sfs_job_row a = {.kind = "heal", .state = "running", .what = "disk=3", .total = 100, .started = 5},
+                       got;
     cr_assert_eq(sfs_catalog_job_put(x.cat, &a), 0);
     a.done = 50;
     strcpy(a.state, "paused");
@@ -432,7 +478,12 @@ Test(catalog, jobs_and_events)
     cr_assert_eq(sfs_catalog_job_put(x.cat, &b), 0);
     cr_assert_eq(sfs_catalog_job_each(x.cat, keep_job, &got), 1);
     cr_assert_eq(memcmp(&got, &b, sizeof(b)), 0, "newest first");
-    struct sfs_event_row e = {.time = 1, .severity = "warning", .kind = "disk-lost", .subject = "one", .text = "It is gone."}, last = {.time = 0};
+    struct sfs_event_row e = {.time = 1,
+                              .severity = "warning",
+                              .kind = "disk-lost",
+                              .subject = "one",
+                              .text = "It is gone."},
+                         last = {.time = 0};
     for (int i = 0; i < 10050; i++)
         cr_assert_eq(sfs_catalog_event_add(x.cat, &e), 0);
     cr_assert_eq(sfs_catalog_event_list(x.cat, 0, 20000, last_event, &last), 0);
@@ -481,13 +532,14 @@ Test(catalog, bad_values_are_refused)
     static const struct {
         const char *sql;
     } bad[] = {
-        {"INSERT INTO extent VALUES (40, 0, NULL, 0, 1, 0, 4096, NULL, 0, x'0011')"},               /* half a checksum */
-        {"INSERT INTO extent VALUES (40, 0, NULL, 0, 1, 0, 4096, NULL, 0, x'00112233445566770011223344556677')"}, /* one too many */
-        {"INSERT INTO extent VALUES (40, 0, 8192, 0, 1, 0, 4096, NULL, 0, x'0011223344556677')"},   /* longer than what is stored */
-        {"INSERT INTO extent VALUES (40, 0, NULL, 4096, 1, 0, 4096, NULL, 0, x'0011223344556677')"},/* begins behind its end */
-        {"INSERT INTO extent VALUES (40, 0, NULL, 0, 1, -1, 4096, NULL, 0, x'0011223344556677')"},
-        {"INSERT INTO extent VALUES (40, 0, NULL, 0, 1, 0, 4096, NULL, 9, x'0011223344556677')"},   /* unknown codec */
-        {"INSERT INTO extent VALUES (40, 0, NULL, 0, 1, 0, 99999999, NULL, 0, x'0011223344556677')"},
+#define EXTENT(values) {"INSERT INTO extent VALUES (40, 0, " values ")"}
+        EXTENT("NULL, 0, 1, 0, 4096, NULL, 0, x'0011'"),                             /* half a checksum */
+        EXTENT("NULL, 0, 1, 0, 4096, NULL, 0, x'00112233445566770011223344556677'"), /* one too many */
+        EXTENT("8192, 0, 1, 0, 4096, NULL, 0, x'0011223344556677'"),    /* longer than what is stored */
+        EXTENT("NULL, 4096, 1, 0, 4096, NULL, 0, x'0011223344556677'"), /* begins behind its end */
+        EXTENT("NULL, 0, 1, -1, 4096, NULL, 0, x'0011223344556677'"),
+        EXTENT("NULL, 0, 1, 0, 4096, NULL, 9, x'0011223344556677'"),    /* unknown codec */
+        EXTENT("NULL, 0, 1, 0, 99999999, NULL, 0, x'0011223344556677'"),
     };
     struct sfs_extent_row rows[2];
     struct sfs_inode_row in;
@@ -498,9 +550,12 @@ Test(catalog, bad_values_are_refused)
         cr_assert_eq(sfs_catalog_extent_list(x.cat, 40, 0, rows, 2, &n), -EUCLEAN, "%s", bad[i].sql);
         cr_assert_eq(sfs_db_exec(x.cat->db, "DELETE FROM extent"), 0);
     }
-    cr_assert_eq(sfs_db_exec(x.cat->db, "INSERT INTO inode VALUES (41,1,-1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0)"), 0);
+    cr_assert_eq(sfs_db_exec(x.cat->db, "INSERT INTO inode VALUES (41,1,-1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0)"),
+                 0);
     cr_assert_eq(sfs_catalog_inode_get(x.cat, 41, &in), -EUCLEAN);
-    cr_assert_eq(sfs_db_exec(x.cat->db, "INSERT INTO inode VALUES (42,1,1,1,0,0,0,0,0,0,0,1000000000,0,0,0,0,0,0)"), 0);
+    cr_assert_eq(
+        sfs_db_exec(x.cat->db, "INSERT INTO inode VALUES (42,1,1,1,0,0,0,0,0,0,0,1000000000,0,0,0,0,0,0)"),
+        0);
     cr_assert_eq(sfs_catalog_inode_get(x.cat, 42, &in), -EUCLEAN);
     cr_assert_eq(sfs_db_exec(x.cat->db, "INSERT INTO dentry VALUES (43, 20, 44, 8, CAST('a/b' AS BLOB))"), 0);
     cr_assert_eq(sfs_catalog_dentry_list(x.cat, 43, 0, &d, 1, &n), -EUCLEAN);
@@ -603,7 +658,10 @@ Test(catalog, the_sqlite3_shell_reads_it)
     FILE *o = fdopen(fd, "wb");
     cr_assert_eq(fwrite(f->now.data, 1, f->now.len, o), f->now.len);
     fclose(o);
-    snprintf(cmd, sizeof(cmd), "sqlite3 '%s' 'PRAGMA integrity_check; SELECT name FROM pool; SELECT count(*) FROM inode; PRAGMA user_version;'", path);
+    snprintf(cmd, sizeof(cmd),
+             "sqlite3 '%s' 'PRAGMA integrity_check; SELECT name FROM pool; SELECT count(*) FROM inode; "
+             "PRAGMA user_version;'",
+             path);
     FILE *p = popen(cmd, "r");
     cr_assert_not_null(p);
     size_t n = fread(out, 1, sizeof(out) - 1, p);

@@ -1,18 +1,20 @@
-/* The catalog under crashes: one at every change of a store (write, truncate, sync, remove), with unsynced blocks kept, lost or torn at random on each store; and one in
- * the recovery after it. Whatever happens, what was acknowledged is there, and the rest is a whole later commit. */
+/* The catalog under crashes: one at every change of a store (write, truncate, sync, remove), with unsynced
+ * blocks kept, lost or torn at random on each store; and one in the recovery after it. Whatever happens, what
+ * was acknowledged is there, and the rest is a whole later commit. */
 #include <criterion/criterion.h>
 #include "tests/unit/catalog_fixture.h"
 
 #define FILES 36u
-#define WAL_LIMIT (48u << 10) /* a dozen frames: checkpoints and new beginnings of the WAL every few commits */
+#define WAL_LIMIT                                                                                            \
+    (48u << 10) /* a dozen frames: checkpoints and new beginnings of the WAL every few commits */
 
 struct run {
     unsigned nstores;
     uint64_t seed;
     unsigned long crash_at;
     bool kill_only;
-    unsigned acked;      /* result */
-    bool crashed;        /* result: false when the run was over before */
+    unsigned acked; /* result */
+    bool crashed;   /* result: false when the run was over before */
 };
 
 /* An empty catalog, made once and copied for each run. */
@@ -74,7 +76,8 @@ static void sweep(unsigned nstores, uint64_t seed, bool kill_only)
 {
     unsigned long i = 1;
     for (;; i++) {
-        struct run run = {.nstores = nstores, .seed = seed * 10000 + i, .crash_at = i, .kill_only = kill_only};
+        struct run run = {
+            .nstores = nstores, .seed = seed * 10000 + i, .crash_at = i, .kill_only = kill_only};
         fx_sim(run.seed, crash_once, &run);
         if (!run.crashed)
             break;
@@ -173,7 +176,8 @@ Test(catalog_crash, in_create)
     }
 }
 
-/* One store's WAL rots (or its database does) while the machine is down after a kill: the other has everything. */
+/* One store's WAL rots (or its database does) while the machine is down after a kill: the other has
+ * everything. */
 struct rot {
     const char *file;
     unsigned store;
@@ -221,7 +225,8 @@ Test(catalog_crash, database_rot_on_one_store)
     rot_sweep(SFS_CATALOG_FILE);
 }
 
-/* A crash in the middle of everything, and rot in one store's WAL on top. What both stores had acknowledged must survive on the good one. */
+/* A crash in the middle of everything, and rot in one store's WAL on top. What both stores had acknowledged
+ * must survive on the good one. */
 static void crash_and_rot(struct sfs_env *env, void *arg)
 {
     struct run *run = arg;

@@ -36,7 +36,7 @@ static void fill(unsigned from, unsigned to)
 
 TestSuite(replicas, .init = setup, .fini = teardown);
 
-/* --- losses -------------------------------------------------------------------------------------------------------------------- */
+/* --- losses --- */
 
 Test(replicas, a_dead_store_is_dropped_and_told_once)
 {
@@ -150,7 +150,8 @@ Test(replicas, dropped_by_its_owner)
     cr_assert_neq(fx_commit(&x, FILES + 1), 0);
 }
 
-/* The n-th call on one store fails, once or from then on: no operation fails, the store is told lost at most once, the others hold everything. */
+/* The n-th call on one store fails, once or from then on: no operation fails, the store is told lost at most
+ * once, the others hold everything. */
 struct fail {
     unsigned long at;
     int store;
@@ -197,7 +198,7 @@ Test(replicas, every_call_fails_once_or_for_good)
         }
 }
 
-/* --- mending ---------------------------------------------------------------------------------------------------------------------- */
+/* --- mending --- */
 
 Test(replicas, any_page_that_rots_on_one_store_is_mended)
 {
@@ -226,7 +227,8 @@ Test(replicas, a_page_that_rots_on_all_stores_is_refused)
     for (int store = 0; store < 3; store++)
         mem_rot(x.w, store, SFS_CATALOG_FILE, 100);
     cr_assert_eq(fx_open(&x, false, WAL_LIMIT), -EUCLEAN);
-    cr_assert(strstr(x.err.text, "disk1, disk2, disk3") && strstr(x.err.text, "spacesfs-check"), "%s", x.err.text);
+    cr_assert(strstr(x.err.text, "disk1, disk2, disk3") && strstr(x.err.text, "spacesfs-check"), "%s",
+              x.err.text);
     fx_close(&x);
     for (int store = 0; store < 3; store++)
         mem_rot(x.w, store, SFS_CATALOG_FILE, 100);
@@ -299,7 +301,7 @@ Test(replicas, scrub_counts_and_mends)
     fx_check_equal(&x);
 }
 
-/* --- readonly ------------------------------------------------------------------------------------------------------------------ */
+/* --- readonly --- */
 
 Test(replicas, readonly_writes_nothing_and_sees_what_is_in_the_wal)
 {
@@ -323,7 +325,7 @@ Test(replicas, readonly_writes_nothing_and_sees_what_is_in_the_wal)
     cr_assert_eq(fx_verify(&x), FILES);
 }
 
-/* --- joining and leaving ----------------------------------------------------------------------------------------------------------- */
+/* --- joining and leaving --- */
 
 struct joiner {
     struct fixture *x;
@@ -422,7 +424,7 @@ Test(replicas, joining_and_leaving_in_order)
     check_alone(&x, FILES + 3);
 }
 
-/* --- recovery ------------------------------------------------------------------------------------------------------------------ */
+/* --- recovery --- */
 
 Test(replicas, nothing_there)
 {
@@ -457,7 +459,7 @@ Test(replicas, a_clean_catalog_opens_without_being_read_whole)
     cr_assert(x.w->changes - changes < 12, "%lu changes", x.w->changes - changes);
 }
 
-/* --- snapshots ------------------------------------------------------------------------------------------------------------------- */
+/* --- snapshots --- */
 
 Test(replicas, snapshot_round_trip)
 {
@@ -472,7 +474,8 @@ Test(replicas, snapshot_round_trip)
         CHECK_RC(sfs_catalog_snapshot(x.cat, x.stores, 4, 2, &err), 0);
     cr_assert_eq(sfs_snapshot_list(&x.stores[3], list, 8, &n), 0);
     cr_assert_eq(n, 2, "the newest two are kept");
-    cr_assert(list[0].number == 4 && list[1].number == 3 && list[0].commit_seq == 41 && list[0].pool.b[2] == 3);
+    cr_assert(list[0].number == 4 && list[1].number == 3 && list[0].commit_seq == 41 &&
+              list[0].pool.b[2] == 3);
     cr_assert_str_eq(list[0].name, "snapshot-4");
     cr_assert(list[0].bytes < list[0].pages * SFS_PAGE_BYTES / 2, "compressed");
     fx_close(&x);
