@@ -23,6 +23,7 @@ struct mount {
     struct sfs_fuse *fuse;
     struct sfs_thread *thread;
     enum state state;
+    bool detached;                /* unmounted lazily: out of sight, but programs still use it */
     unsigned busy;                /* callers that use vfs or fuse: they stay until it is 0 */
     unsigned refs;                /* callers that wait for the end: the entry stays until it is 0 */
     int result;                   /* of storing what was left, once DONE */
@@ -110,7 +111,7 @@ static struct mount *find_dir(struct sfs_mounts *m, const char *dir)
     struct mount *mt;
 
     LIST_FOREACH(mt, &m->list, link)
-        if (mt->state != DONE && strcmp(mt->dir, dir) == 0)
+        if (mt->state != DONE && !mt->detached && strcmp(mt->dir, dir) == 0)
             return mt;
     return NULL;
 }
@@ -237,6 +238,8 @@ static int claim(struct sfs_mounts *m, struct mount *mt, struct sfs_error *err)
         rc = sfs_error_set(err, -ESHUTDOWN, "the daemon of pool %s is about to end", sfs_pool_name(m->pool));
     else if (other && other->state == ENDING)
         rc = sfs_error_set(err, -EAGAIN, "%s is being unmounted from %s", mt->source, other->dir);
+    else if (other && other->detached)
+        rc = sfs_error_set(err, -EBUSY, "%s/%s was unmounted lazily from %s, and programs still use it there", sfs_pool_name(m->pool), mt->space, other->dir);
     else if (other)
         rc = sfs_error_set(err, -EBUSY, "%s/%s is already mounted at %s", sfs_pool_name(m->pool), mt->space, other->dir);
     else
@@ -404,8 +407,12 @@ int sfs_mounts_umount(struct sfs_mounts *m, const char *dir, bool lazy, bool *la
     sfs_mutex_unlock(&m->lock);
     if (live)
         rc = sfs_fuse_unmount(mt->fuse, lazy, err);
-    if (live && rc == 0 && lazy)
+    if (live && rc == 0 && lazy) {
+        sfs_mutex_lock(&m->lock);
+        mt->detached = true;
+        sfs_mutex_unlock(&m->lock);
         rc = stored(mt->vfs, dir, err);
+    }
     drop(m, &mt->busy); /* from here on it may end */
     if (rc == 0 && !(live && lazy)) {
         sfs_mutex_lock(&m->lock);
@@ -432,10 +439,15 @@ int sfs_mounts_umount(struct sfs_mounts *m, const char *dir, bool lazy, bool *la
 static void end(struct sfs_mounts *m, struct mount *mt)
 {
     struct sfs_error err = {0};
+    bool detached;
 
-    if (sfs_fuse_unmount(mt->fuse, false, &err) < 0) {
-        sfs_log(SFS_LOG_WARN, "%s; it is taken away from them", err.text);
-        if (sfs_fuse_unmount(mt->fuse, true, &err) < 0)
+    sfs_mutex_lock(&m->lock);
+    detached = mt->detached;
+    sfs_mutex_unlock(&m->lock);
+    /* What is detached has no name any more by which to unmount it. */
+    if (detached || sfs_fuse_unmount(mt->fuse, false, &err) < 0) {
+        sfs_log(SFS_LOG_WARN, "%s is taken away from programs that use it", mt->dir);
+        if (!detached && sfs_fuse_unmount(mt->fuse, true, &err) < 0)
             sfs_log(SFS_LOG_WARN, "%s", err.text);
         sfs_fuse_stop(mt->fuse);
     }
@@ -546,7 +558,7 @@ json_t *sfs_mounts_list(struct sfs_mounts *m)
 
     sfs_mutex_lock(&m->lock);
     LIST_FOREACH(mt, &m->list, link)
-        if (list && mt->state == LIVE &&
+        if (list && mt->state == LIVE && !mt->detached &&
             json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "space", mt->space, "dir", mt->dir, "source", mt->source, "readonly",
                                                   (int)mt->opts.readonly)) < 0) {
             json_decref(list);
