@@ -93,7 +93,7 @@ refused 1 'mount' spacesfs umount m
 
 say "a label, and a page of the catalog, damaged on one disk: mended"
 spacesfs disk add p image.img,size=1G > /dev/null 2>&1
-printf 'rubbish%.0s' {1..600} | dd of=image.img conv=notrunc status=none
+for label in image.img d1/.spacesfs/label; do printf 'rubbish%.0s' {1..600} | dd of="$label" conv=notrunc status=none; done
 spacesfs mount p/s m -o wait=0
 treecmp src m/a
 health_is p healthy || { cat status; fail "a damaged label was not mended"; }
@@ -111,12 +111,12 @@ treecmp src m/a
 sync -f m
 spacesfs umount m
 within 20 no_daemon
-mv d2 d2.away # only the one that was damaged, and the image
+take d2 # only the one that was damaged, and the image
 spacesfs mount p/s m -o wait=0
 treecmp src m/a
 spacesfs umount m
 within 20 no_daemon
-mv d2.away d2
+bring d2
 spacesfs mount p/s m
 within 30 health_is p healthy
 spacesfs umount m
@@ -127,15 +127,15 @@ mkdir aside
 cp -a d1 d2 image.img aside
 damage "$(catalog d1)"
 damage "$(catalog d2)"
-head -c 700M /dev/zero | tr '\0' 'x' | dd of=image.img bs=1M seek=1 conv=notrunc status=none
+head -c 700M /dev/zero | tr '\0' 'x' | dd of=image.img bs=64K seek=1 conv=notrunc status=none
 refused 1 'catalog|damaged' spacesfs mount p/s m -o wait=0
 is "$(ls m)" "" "nothing mounted"
 rm -rf d1 d2 image.img
 mv aside/* .
-for dir in d1 d2; do printf 'rubbish%.0s' {1..600} | dd of=$dir/.spacesfs/label conv=notrunc status=none; done
-mv image.img image.away
+for label in d?/.spacesfs/label*; do printf 'rubbish%.0s' {1..600} | dd of="$label" conv=notrunc status=none; done
+take image.img
 refused 1 'label|damaged|disk' spacesfs mount p/s m -o wait=0
-mv image.away image.img
+bring image.img
 
 say "a directory that cannot be written"
 if [ "$(id -u)" -eq 0 ]; then

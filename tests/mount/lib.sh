@@ -1,13 +1,13 @@
 # Sourced by every test here: a scratch folder, private state, the built programs in PATH, and an end that leaves nothing mounted or attached.
 # shellcheck shell=bash
 #
-# A test needs SFS_BUILD (the build folder; ctest sets it). SFS_TEST_TMP: where scratch folders are made (/var/tmp).
+# SFS_BUILD: the build folder (ctest sets it; else build/gcc). SFS_TEST_TMP: where scratch folders are made (/var/tmp). SFS_TEST_KEEP=1 keeps them after a failure.
 # Exit codes: 0 passed, 77 skipped (with a line "SKIP: why"), anything else failed.
 set -eu -o pipefail
 
-: "${SFS_BUILD:?the build folder}"
 NAME=$(basename "$0" .sh)
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+SFS_BUILD=$(realpath "${SFS_BUILD:-$HERE/../../build/gcc}")
 TOOLS=$SFS_BUILD/tests/mount
 BIN=$SFS_BUILD/cli
 export PATH=$BIN:$TOOLS:$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
@@ -105,6 +105,10 @@ make_loop() { # FILE SIZE
     truncate -s "$2" "$1"
     LOOP=$(losetup -f --show "$(realpath "$1")")
 }
+
+# A disk is taken away, and brought back. A pool finds a disk that merely moved beside the others; it doesn't look into a drawer.
+take() { mkdir -p "$T/drawer" && mv "$1" "$T/drawer/"; }
+bring() { mv "$T/drawer/$1" "$T/"; }
 
 # --- running ---------------------------------------------------------------------------------------------------------------------------------
 # Runs a command that must fail with CODE and say something that matches REGEX (extended, case ignored), without crashing.

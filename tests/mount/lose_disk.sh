@@ -54,14 +54,14 @@ lost() { # DISK HOW
 
 say "a directory is renamed"
 start_load
-mv d1 d1.away
+take d1
 sleep 2
 end_load "renaming a directory"
 lost d1
 healed "a directory renamed"
 
 say "it comes back"
-mv d1.away d1
+bring d1
 within 60 state_is d1 online
 within 60 health_is p healthy
 

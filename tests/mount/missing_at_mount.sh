@@ -13,7 +13,7 @@ spacesfs umount m
 within 20 no_daemon
 
 say "an empty directory where a disk was is never written to"
-mv d1 d1.away
+take d1
 mkdir d1
 spacesfs mount p/s m -o wait=0
 treecmp src m/a
@@ -35,7 +35,7 @@ spacesfs umount m
 within 20 no_daemon
 
 say "it is waited for"
-(sleep 2 && mv d1.away d1) &
+(sleep 2 && bring d1) &
 start=$SECONDS
 spacesfs mount p/s m -o wait=20
 [ $((SECONDS - start)) -lt 15 ] || fail "waited $((SECONDS - start)) s though the disk had come"
@@ -47,13 +47,13 @@ spacesfs umount m
 within 20 no_daemon
 
 say "healed without it, and then another goes"
-mv d2 d2.away
+take d2
 spacesfs mount p/s m -o wait=0
 spacesfs heal p --wait
 cp -a src m/c
 spacesfs umount m
 within 20 no_daemon
-mv d3 d3.away
+take d3
 spacesfs mount p/s m -o wait=0
 treecmp src m/a
 treecmp src m/b
@@ -62,12 +62,12 @@ spacesfs umount m
 within 20 no_daemon
 
 say "the pool is what its newest disks say: the disk that was away longest cannot bring back the past"
-mv d1 d1.away
-mv d2.away d2
+take d1
+bring d2
 refused 1 '.' spacesfs mount p/s m -o wait=0
 [ "$(ls -A m)" = "" ] || fail "an old state was mounted"
-mv d1.away d1
-mv d3.away d3
+bring d1
+bring d3
 spacesfs mount p/s m
 treecmp src m/c
 spacesfs heal p --wait
@@ -76,10 +76,13 @@ spacesfs umount m
 
 say "none there at all"
 within 20 no_daemon
-mkdir away
-mv d1 d2 d3 away
+take d1
+take d2
+take d3
 refused 1 'p|disk' spacesfs mount p/s m -o wait=0
-mv away/* .
+bring d1
+bring d2
+bring d3
 spacesfs mount p/s m
 treecmp src m/a
 spacesfs umount m

@@ -1,18 +1,25 @@
 #!/bin/bash
 # What mount(8), umount(8) and fstab expect of a filesystem's helpers.
+if [ -z "${SFS_IN_NAMESPACE:-}" ] && [ "$(id -u)" -eq 0 ]; then
+    # In a mount namespace of its own, where /sbin can be laid over without anyone seeing it.
+    SFS_IN_NAMESPACE=1 exec unshare -m --propagation private bash "$0"
+fi
 . "$(dirname "$0")/lib.sh"
 require_fuse
 require_root
 
-# The helpers are installed for the duration of the test.
-for helper in mount.spacesfs mount.fuse.spacesfs umount.spacesfs umount.fuse.spacesfs; do
-    [ -x "$BIN/$helper" ] || fail "$helper was not built"
-    if [ -e "/sbin/$helper" ] && [ "$(readlink -f "/sbin/$helper")" != "$(readlink -f "$BIN/$helper")" ]; then
-        skip "spacesfs is installed here: /sbin/$helper would be tested, not this build"
-    fi
-    ln -sf "$BIN/$helper" "/sbin/$helper"
-    on_exit+=("rm -f /sbin/$helper")
+# /sbin, with this build's helpers in it.
+sbin=$(readlink -f /sbin)
+mkdir real sbin
+mount --bind "$sbin" real
+mount -t tmpfs none sbin
+for program in real/*; do ln -s "$T/$program" "sbin/${program#real/}"; done
+for helper in mount umount; do
+    [ -x "$BIN/$helper.spacesfs" ] || fail "$helper.spacesfs was not built"
+    ln -sf "$BIN/$helper.spacesfs" "sbin/$helper.spacesfs"
+    ln -sf "$BIN/$helper.spacesfs" "sbin/$helper.fuse.spacesfs"
 done
+mount --move sbin "$sbin"
 
 mkdir d1 d2 m m2
 spacesfs pool create p d1,size=1G d2,size=1G > /dev/null 2>&1

@@ -29,7 +29,7 @@ copier=$!
 half() { [ "$(find m -type f | wc -l)" -gt 8000 ] || ! kill -0 $copier 2> /dev/null; }
 within 200 half
 kill -0 $copier 2> /dev/null || fail "the copy was over before the disk was taken"
-mv d1 d1.gone
+take d1
 wait $copier || fail "cp saw an error"
 sync -f m
 seen() { [ "$(health p)" != healthy ]; }
