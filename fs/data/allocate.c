@@ -72,7 +72,7 @@ static struct sfs_group *reopenable(struct sfs_data *d, struct sfs_volume *v, ui
     struct sfs_group *best = NULL;
     uint64_t most = 0;
     for (struct sfs_group *g = d->groups; g; g = g->hh.next) {
-        if (g->volume != v || g->dropped || g->holds || is_open_in(v, g) || !g->used_known || !fits_settings(v, g))
+        if (g->volume != v || g->dropped || g->holds || g->barren || is_open_in(v, g) || !g->used_known || !fits_settings(v, g))
             continue;
         uint64_t space = g->blocks - g->used_blocks;
         if (space < min_blocks || space <= most || (quarter && space < g->blocks / 4) || !sfs_group_whole(d, g))
@@ -129,8 +129,8 @@ void sfs_slot_give(struct sfs_data *d, int disk, uint32_t slot)
     }
 }
 
-/* Lock held. Chooses disks and takes a slot on each. 0 or -ENOSPC. */
-static int pick(struct sfs_data *d, struct sfs_volume *v, struct picked *p)
+/* Lock held. Chooses disks and takes a slot on each. 0 or -ENOSPC. Rule 4: a slab may be missing for want of disks; for want of room only as the last resort, for data that was accepted when there was room. */
+static int pick(struct sfs_data *d, struct sfs_volume *v, bool last_resort, struct picked *p)
 {
     struct sfs_member *of[SFS_LABEL_PEERS];
     struct sfs_place_disk place[SFS_LABEL_PEERS];
@@ -150,8 +150,8 @@ static int pick(struct sfs_data *d, struct sfs_volume *v, struct picked *p)
     p->columns = choose_columns(v, online, nfree);
     unsigned want = p->columns * copies, index[SFS_MAX_SLABS_PER_GROUP];
     p->n = sfs_place_pick(place, n, want, index);
-    if (p->n < want && (online >= want || p->n < p->columns - parity || p->n == 0))
-        return -ENOSPC; /* rule 4: a slab may be missing only for want of disks, never for want of room */
+    if (p->n < want && ((online >= want && !last_resort) || p->n < p->columns - parity || p->n == 0))
+        return -ENOSPC;
     for (unsigned i = 0; i < p->n; i++) {
         p->disk[i] = of[index[i]]->row.id;
         p->slot[i] = sfs_slot_take(of[index[i]]);
@@ -248,13 +248,13 @@ static struct sfs_group *build(struct sfs_data *d, struct sfs_volume *v, const s
     return g;
 }
 
-static int open_new(struct sfs_data *d, struct sfs_volume *v)
+static int open_new(struct sfs_data *d, struct sfs_volume *v, bool last_resort)
 {
     struct picked p;
     int rc;
     for (unsigned tries = 0;; tries++) {
         SFS_LOCK(d);
-        rc = tries < 2 * SFS_LABEL_PEERS ? pick(d, v, &p) : -ENOSPC;
+        rc = tries < 2 * SFS_LABEL_PEERS ? pick(d, v, last_resort, &p) : -ENOSPC;
         SFS_UNLOCK(d);
         if (rc)
             return rc;
@@ -277,7 +277,7 @@ static int open_new(struct sfs_data *d, struct sfs_volume *v)
     v->open[v->nopen++] = g;
     SFS_UNLOCK(d);
     if (p.n < sfs_geometry_slabs(&g->geo))
-        sfs_data_event(d, "warning", "written-degraded", 0, "too few disks are online: new data of space %s is stored with %u of %u slabs until a disk can take the rest",
+        sfs_data_event(d, "warning", "written-degraded", 0, "too few disks can take data: new data of space %s is stored with %u of %u slabs until a disk can take the rest",
                        v->row.name, p.n, sfs_geometry_slabs(&g->geo));
     return 0;
 }
@@ -300,6 +300,7 @@ static int reopen(struct sfs_data *d, struct sfs_volume *v, uint64_t id)
         m.bits = NULL;
         g->free_blocks = g->blocks - m.used;
         g->cursor = 0;
+        g->barren = g->free_blocks == 0;
         g->state_dirty |= g->state != SFS_GROUP_OPEN;
         g->state = SFS_GROUP_OPEN;
         v->open[v->nopen++] = g;
@@ -311,7 +312,7 @@ static int reopen(struct sfs_data *d, struct sfs_volume *v, uint64_t id)
 }
 
 /* Opens one more group for v. 0; -ENOSPC; -EAGAIN: look again (another thread has opened one). */
-int sfs_group_open(struct sfs_volume *v)
+static int open_group(struct sfs_volume *v, bool last_resort)
 {
     struct sfs_data *d = v->data;
     int rc = sfs_groups_count_used(d); /* what a group holds must be known before one is opened again; nothing to do but after a mount */
@@ -336,7 +337,7 @@ int sfs_group_open(struct sfs_volume *v)
     uint64_t id = g ? g->id : 0;
     SFS_UNLOCK(d);
 
-    rc = id ? reopen(d, v, id) : open_new(d, v);
+    rc = id ? reopen(d, v, id) : open_new(d, v, last_resort);
     if (rc == -ENOSPC) {
         SFS_LOCK(d);
         g = reopenable(d, v, 1, false);
@@ -407,8 +408,10 @@ static struct sfs_group *choose(struct sfs_volume *v, uint64_t want, bool whole_
 int sfs_allocate(struct sfs_volume *v, uint64_t want, bool contiguous, struct sfs_group **out, uint64_t *block, uint64_t *got)
 {
     struct sfs_data *d = v->data;
-    bool no_more = false;
-    for (;;) {
+    bool no_more = false, last_resort = false;
+    for (unsigned opened = 0;; opened++) {
+        if (opened == SFS_MAX_OPEN)
+            no_more = true; /* no whole run to be had: what can be opened is as fragmented as what is open */
         SFS_LOCK(d);
         tidy_open(d, v);
         bool more = !no_more && !v->opening && wants_more(d, v);
@@ -420,9 +423,10 @@ int sfs_allocate(struct sfs_volume *v, uint64_t want, bool contiguous, struct sf
         SFS_UNLOCK(d);
         if (g)
             return 0;
-        if (no_more)
+        if (no_more && (last_resort || contiguous))
             return -ENOSPC;
-        int rc = sfs_group_open(v);
+        last_resort = no_more;
+        int rc = open_group(v, last_resort);
         if (rc == -ENOSPC)
             no_more = true;
         else if (rc && rc != -EAGAIN)

@@ -269,6 +269,8 @@ void sfs_freeing_release(struct sfs_data *d)
             continue;
         struct sfs_group *g = sfs_group_find(d, f->group);
         if (g)
+            g->barren = false;
+        if (g)
             sfs_bitmap_release(g, f->goff / SFS_BLOCK, f->len / SFS_BLOCK);
     }
     d->releasing.n = kept;

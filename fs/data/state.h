@@ -60,6 +60,7 @@ struct sfs_group {
     uint64_t *bitmap;          /* open groups: bit set = not free for allocation; NULL until needed */
     uint64_t free_blocks;      /* clear bits, when bitmap */
     uint64_t cursor;           /* next-fit, in blocks */
+    bool barren;               /* opened again, it had nothing to give: what is free in it isn't released yet. Until the next release */
     unsigned inflight;         /* writes under way: it cannot be dropped or moved */
     unsigned holds;            /* jobs that need it sealed */
     struct sfs_pending_tree pending;
@@ -158,7 +159,6 @@ uint64_t sfs_bit_find(const uint64_t *map, uint64_t from, uint64_t end, bool val
 uint64_t sfs_bits_set(uint64_t *map, uint64_t from, uint64_t end);                           /* how many were clear */
 uint64_t sfs_bits_clear(uint64_t *map, uint64_t from, uint64_t end);                         /* how many were set */
 /* allocate.c; no lock */
-int sfs_group_open(struct sfs_volume *v);
 /* Takes up to want blocks, contiguous, in one of v's open groups (opening one when that helps), in-flight counted. contiguous: all or nothing. */
 int sfs_allocate(struct sfs_volume *v, uint64_t want, bool contiguous, struct sfs_group **g, uint64_t *block, uint64_t *got);
 void sfs_allocate_done(struct sfs_data *d, struct sfs_group *g);  /* the write has ended */

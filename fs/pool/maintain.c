@@ -12,6 +12,8 @@
 
 #define TICK_NS 1000000000ull
 #define RETRY_NS 2000000000ull
+#define RETRY_MAX_NS 300000000000ull
+#define STAYED_NS 600000000000ull /* a disk that stays this long doesn't flap */
 #define SNAPSHOT_FIRST_NS 60000000000ull
 #define SNAPSHOT_EVERY_NS 3600000000000ull
 #define SNAPSHOTS_KEPT 3u
@@ -125,11 +127,20 @@ static const char *state_name(enum sfs_disk_state s)
     return s == SFS_DISK_GONE ? "gone" : s == SFS_DISK_STALLED ? "stalled" : "failed";
 }
 
+/* Doubles with every loss in a row, to five minutes. */
+static uint64_t retry_delay_ns(const struct sfs_pool_disk *pd)
+{
+    uint64_t ns = RETRY_NS << (pd->losses < 8 ? pd->losses : 8);
+    return ns < RETRY_MAX_NS ? ns : RETRY_MAX_NS;
+}
+
 static void handle_lost(struct sfs_pool *p, struct sfs_pool_disk *pd)
 {
     enum sfs_disk_state s = sfs_disk_state(pd->disk);
+    uint64_t now = sfs_env_mono_ns(p->env);
     pd->lost_told = true;
-    pd->retry_ns = sfs_env_mono_ns(p->env) + RETRY_NS;
+    pd->losses = now - pd->since_ns > STAYED_NS ? 0 : pd->losses + 1;
+    pd->retry_ns = now + retry_delay_ns(pd);
     sfs_member_failed(p->data, pd->id);
     sfs_replicas_drop(p->replicas, sfs_pool_store_id(p, pd), -ENODEV);
     set_lost_since(p, pd->id, sfs_env_wall(p->env).tv_sec);
@@ -172,7 +183,7 @@ static void retire_handle(struct sfs_pool *p, struct sfs_disk *old)
 
 static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
 {
-    pd->retry_ns = sfs_env_mono_ns(p->env) + RETRY_NS;
+    pd->retry_ns = sfs_env_mono_ns(p->env) + retry_delay_ns(pd);
     if (!is_it(p, pd, pd->path))
         return;
     sfs_mutex_lock(&p->lock);
@@ -193,6 +204,7 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
     }
     sfs_member_attach(p->data, pd->id, pd->disk);
     pd->lost_told = false;
+    pd->since_ns = sfs_env_mono_ns(p->env);
     set_lost_since(p, pd->id, 0);
     sfs_pool_write_labels(p);
     free_slabs_on(p);
@@ -274,6 +286,7 @@ static void maintain_main(void *arg)
         store_error_counts(p);
         sfs_pool_flush_events(p);
         sfs_freeing_tick(p->data);
+        sfs_pool_measure_room(p);
         if (p->heal && sfs_pool_heal_due(p))
             sfs_heal_wake(p->heal);
         if (sfs_env_mono_ns(p->env) >= snapshot_at) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define WAIT_STEP_NS 500000000ull
+#define ROOM_SHORT_BYTES (256ull << 20) /* less than this is measured at every question: more than a second can fill */
 
 /* --- small things ------------------------------------------------------------------------------------------------------------------------------- */
 
@@ -178,20 +179,31 @@ static void name_missing(const struct sfs_pool *p, char *out, size_t cap)
 
 /* --- the catalog ------------------------------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t tightest_replica(void *ctx)
+/* Room for the catalog: that of the replica with most. One that is full is dropped when it cannot take a write, and made anew on another disk; the pool goes on with the others (rule 9). */
+void sfs_pool_measure_room(struct sfs_pool *p)
 {
-    struct sfs_pool *p = ctx;
-    uint64_t least = UINT64_MAX;
+    struct sfs_disk *disks[SFS_LABEL_PEERS];
+    unsigned n = 0;
     sfs_mutex_lock(&p->lock);
-    for (unsigned i = 0; i < p->ndisks; i++) {
-        struct sfs_pool_disk *pd = &p->disks[i];
-        if (!pd->used || !pd->disk || !pd->replica || sfs_disk_state(pd->disk) != SFS_DISK_ONLINE)
-            continue;
-        uint64_t room = sfs_disk_meta_free_bytes(pd->disk);
-        least = room < least ? room : least;
+    for (unsigned i = 0; i < p->ndisks; i++)
+        if (p->disks[i].used && p->disks[i].disk && p->disks[i].replica)
+            disks[n++] = p->disks[i].disk;
+    uint64_t most = 0;
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t room = sfs_disk_meta_free_bytes(disks[i]); /* bounded by the disk's time-out; handles change under the lock */
+        most = room > most ? room : most;
     }
     sfs_mutex_unlock(&p->lock);
-    return least;
+    __atomic_store_n(&p->catalog_room_bytes, most, __ATOMIC_RELAXED);
+}
+
+/* Every operation that adds a row asks: what the maintainer last measured is good enough while there is plenty. */
+static uint64_t catalog_room(void *ctx)
+{
+    struct sfs_pool *p = ctx;
+    if (__atomic_load_n(&p->catalog_room_bytes, __ATOMIC_RELAXED) < ROOM_SHORT_BYTES)
+        sfs_pool_measure_room(p);
+    return __atomic_load_n(&p->catalog_room_bytes, __ATOMIC_RELAXED);
 }
 
 static int open_catalog(struct sfs_pool *p, struct sfs_error *err)
@@ -210,7 +222,7 @@ static int open_catalog(struct sfs_pool *p, struct sfs_error *err)
     rc = sfs_replicas_recover(p->replicas, err);
     if (rc)
         return rc;
-    struct sfs_catalog_opts opts = {.readonly = p->readonly, .free_bytes = tightest_replica, .ctx = p};
+    struct sfs_catalog_opts opts = {.readonly = p->readonly, .free_bytes = catalog_room, .ctx = p};
     return sfs_catalog_open(p->env, p->replicas, &opts, &p->cat, err);
 }
 

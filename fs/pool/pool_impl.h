@@ -26,6 +26,8 @@ struct sfs_pool_disk {
     bool stale;                  /* present, its label is of an older epoch: data only */
     bool lost_told;              /* its loss is recorded */
     uint64_t retry_ns;           /* when to look for it again */
+    unsigned losses;             /* since it last stayed for a while: one that flaps is tried more and more seldom */
+    uint64_t since_ns;           /* when it was last attached */
     struct sfs_pool *pool;
 };
 
@@ -51,6 +53,7 @@ struct sfs_pool {
     uint64_t compat, ro_compat, incompat;
     struct sfs_replicas *replicas;
     struct sfs_catalog *cat;
+    uint64_t catalog_room_bytes; /* atomic: as last measured */
     struct sfs_data *data;
     struct sfs_heal *heal;
     bool heal_now;               /* without the delay; atomic */
@@ -110,6 +113,7 @@ void sfs_pool_disk_state_changed(struct sfs_disk *disk, void *ctx); /* ctx: stru
 bool sfs_pool_heal_due(struct sfs_pool *p); /* is any slab due to be built anew that was not tried since things last changed */
 int sfs_pool_heal_start(struct sfs_pool *p);
 /* pool.c */
+void sfs_pool_measure_room(struct sfs_pool *p);
 int sfs_pool_open_disk(struct sfs_pool *p, struct sfs_pool_disk *pd, struct sfs_error *err);
 void sfs_pool_adopt_handle(struct sfs_pool *p, struct sfs_pool_disk *pd);
 struct sfs_pool_disk *sfs_pool_disk_by_name(struct sfs_pool *p, const char *name);
