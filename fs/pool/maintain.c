@@ -212,7 +212,7 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
     pd->retry_ns = 0;
 }
 
-static void look_after_disks(struct sfs_pool *p)
+void sfs_pool_look_after_disks(struct sfs_pool *p)
 {
     sfs_mutex_lock(&p->admin);
     for (unsigned i = 0; i < p->ndisks; i++) {
@@ -281,7 +281,7 @@ static void maintain_main(void *arg)
         sfs_mutex_unlock(&p->leaf);
         if (stop)
             return;
-        look_after_disks(p);
+        sfs_pool_look_after_disks(p);
         sfs_pool_mend_replicas(p);
         store_error_counts(p);
         sfs_pool_flush_events(p);
