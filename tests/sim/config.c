@@ -80,7 +80,7 @@ static void configure_plan(struct sim_run *r)
     r->spaces[1].codec = SFS_CODEC_ZSTD;
     r->opt.epochs = 1;
     if (!r->opt.ops)
-        r->opt.ops = 40;
+        r->opt.ops = 120;
 }
 
 void sim_configure(struct sim_run *r)

@@ -11,12 +11,29 @@ static enum sim_end draw_end(struct sim_run *r)
     return n < 4 ? SIM_END_CRASH : n < 6 ? SIM_END_KILL : SIM_END_CLOSE;
 }
 
+/* Did the request fail that was to? */
+static bool failed_one(struct sim_run *r)
+{
+    struct sfs_pool_info *info = NULL;
+    bool failed = false;
+
+    if (!r->pool || sfs_pool_info(r->pool, &info) < 0)
+        return true;
+    for (unsigned i = 0; i < info->ndisks; i++) {
+        const struct sfs_disk_info *d = &info->disks[i];
+
+        if (strcmp(d->row.name, r->disks[0].name) == 0)
+            failed = d->state != SFS_DISK_ONLINE || d->row.read_errors || d->row.write_errors;
+    }
+    sfs_pool_info_free(info);
+    return failed;
+}
+
 /* One epoch's operations and its end. True: it ended cleanly, nothing may be missing. */
 static bool epoch(struct sim_run *r)
 {
     struct sim_plan *plan = &r->opt.plan;
     enum sim_end end = plan->on ? plan->end : draw_end(r);
-    uint64_t before = sfs_sim_io_count(r->world);
     bool crash_in_close = sim_rng_chance(&r->plan, 40), by_itself = sim_rng_chance(&r->plan, 60), stored = false;
     uint64_t crash_at = sim_rng_between(&r->plan, 1, r->opt.ops * 12);
 
@@ -26,8 +43,10 @@ static bool epoch(struct sim_run *r)
         crash_at = plan->crash_at, by_itself = plan->crash_at > 0, crash_in_close = false;
     if (end != SIM_END_CLOSE && by_itself)
         sfs_sim_crash_at(r->world, crash_at, end == SIM_END_KILL);
-    if (plan->fail_at)
+    if (plan->fail_at) {
+        sim_hurt_disk(r, &r->impaired, 0);
         sfs_sim_fail_at(r->world, r->disks[0].name, plan->fail_op, plan->fail_at, r->opt.seed % 3 == 0);
+    }
     sim_workload(r);
     if (end != SIM_END_CLOSE && !sim_crashed(r)) {
         if (crash_in_close)
@@ -35,15 +54,17 @@ static bool epoch(struct sim_run *r)
         else if (!plan->on)
             sfs_sim_crash(r->world, end == SIM_END_KILL);
     }
+    plan->reached = plan->fail_at && failed_one(r);
     if (!sim_crashed(r)) {
         stored = sim_system_close(r); /* the crash may yet come in it */
         if (!sim_crashed(r))
             end = SIM_END_CLOSE;
     }
+    if (plan->crash_at)
+        plan->reached = sim_crashed(r);
     if (sim_crashed(r))
         sim_system_crash(r, false);
     sfs_sim_crash_at(r->world, 0, false);
-    plan->io_seen = sfs_sim_io_count(r->world) - before;
     if (end == SIM_END_CRASH)
         r->stats.crashes++;
     else if (end == SIM_END_KILL)
@@ -53,6 +74,22 @@ static bool epoch(struct sim_run *r)
     return end == SIM_END_CLOSE && stored;
 }
 
+/* A sweep: disk 0 is lost, and something happens while it is built anew. */
+static void swept_heal(struct sim_run *r)
+{
+    sim_disk_away(r, 0);
+    if (sim_system_open(r, false) < 0)
+        sim_fail(r, "the world has crashed by itself");
+    sfs_sim_crash_at(r->world, r->opt.plan.crash_heal_at, false);
+    sim_heal(r);
+    r->opt.plan.reached = sim_crashed(r);
+    if (sim_crashed(r))
+        sim_system_crash(r, false);
+    else
+        sim_system_close(r);
+    sfs_sim_crash_at(r->world, 0, false);
+}
+
 /* Opens the pool again; some times the machine crashes, or the daemon is killed, during that. */
 static void recover(struct sim_run *r)
 {
@@ -60,7 +97,6 @@ static void recover(struct sim_run *r)
 
     r->doomed = false;
     for (unsigned tries = 0;; tries++) {
-        uint64_t before = sfs_sim_io_count(r->world);
         bool kill_only = sim_rng_chance(&r->plan, 30);
         uint64_t at = sim_rng_chance(&r->plan, 25) ? sim_rng_between(&r->plan, 1, 150) : 0;
         int rc;
@@ -73,7 +109,7 @@ static void recover(struct sim_run *r)
         rc = sim_system_open(r, false);
         sfs_sim_crash_at(r->world, 0, false);
         if (plan->crash_open_at && tries == 0)
-            plan->io_seen = sfs_sim_io_count(r->world) - before;
+            plan->reached = sim_crashed(r);
         if (rc == 0 && !sim_crashed(r))
             break;
         sim_note(r, "crashed in recovery");
@@ -140,6 +176,8 @@ static void body(void *arg)
     for (r->epoch = 0; r->epoch < r->opt.epochs; r->epoch++) {
         bool exact = epoch(r);
 
+        if (r->opt.plan.crash_heal_at)
+            swept_heal(r);
         recover(r);
         sim_check_recovered(r, exact);
         undamage(r);
@@ -165,7 +203,7 @@ void sim_run(struct sim_options *opt, struct sim_stats *stats, uint64_t *hash)
         sim_tree_free(&r->actors[k].tree);
     sfs_sim_world_free(r->world);
     sfs_env_free(r->env);
-    opt->plan.io_seen = r->opt.plan.io_seen;
+    opt->plan.reached = r->opt.plan.reached;
     *stats = r->stats;
     *hash = r->hash;
 }

@@ -37,9 +37,10 @@ struct sim_plan {
     enum sim_end end;
     uint64_t crash_at;        /* at the n-th I/O of the epoch; 0 never */
     uint64_t crash_open_at;   /* at the n-th I/O of the recovery */
+    uint64_t crash_heal_at;   /* disk 0 is away; at the n-th I/O of building it anew */
     uint64_t fail_at;         /* n-th call of fail_op on disk 0 */
     enum sfs_io_op fail_op;
-    uint64_t io_seen;         /* out: I/Os of the part that is swept */
+    bool reached;             /* out: it came to that */
 };
 
 struct sim_options {
@@ -132,7 +133,7 @@ void sim_fail(struct sim_run *r, const char *fmt, ...) __attribute__((format(pri
 void sim_note(struct sim_run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* --verbose */
 void sim_hash(struct sim_run *r, uint64_t value); /* into the event hash */
 
-/* run.c: the whole of it; fails by sim_fail. plan.io_seen is filled. */
+/* run.c: the whole of it; fails by sim_fail. plan.reached is filled. */
 void sim_run(struct sim_options *opt, struct sim_stats *stats, uint64_t *hash);
 
 /* config.c */

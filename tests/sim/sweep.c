@@ -9,7 +9,7 @@
 struct kind {
     const char *name, *what;
     enum sim_end end;
-    enum { POINT_EPOCH, POINT_OPEN, POINT_FAIL } point;
+    enum { POINT_EPOCH, POINT_OPEN, POINT_HEAL, POINT_FAIL } point;
     enum sfs_io_op op;
 };
 
@@ -17,6 +17,7 @@ static const struct kind kinds[] = {
     {"crash", "the machine crashes at the n-th I/O", SIM_END_CRASH, POINT_EPOCH, 0},
     {"kill", "the daemon dies at the n-th I/O", SIM_END_KILL, POINT_EPOCH, 0},
     {"recovery", "after a crash, the machine crashes again at the n-th I/O of the recovery", SIM_END_CRASH, POINT_OPEN, 0},
+    {"heal", "a disk is lost, and the machine crashes at the n-th I/O of healing", SIM_END_CLOSE, POINT_HEAL, 0},
     {"write", "a disk fails at its n-th write", SIM_END_CLOSE, POINT_FAIL, SFS_IO_WRITE},
     {"sync", "a disk fails at its n-th sync", SIM_END_CLOSE, POINT_FAIL, SFS_IO_SYNC},
     {"read", "a disk fails at its n-th read", SIM_END_CLOSE, POINT_FAIL, SFS_IO_READ},
@@ -59,13 +60,15 @@ static bool one_point(const struct kind *k, const struct sim_options *base, uint
         opt.plan.crash_at = n;
     else if (k->point == POINT_OPEN)
         opt.plan.crash_open_at = n;
+    else if (k->point == POINT_HEAL)
+        opt.plan.crash_heal_at = n;
     else
         opt.plan.fail_at = n;
     snprintf(opt.replay, sizeof(opt.replay), "sim --sweep %s --seed %llu --ops %u --at %llu", k->name, (unsigned long long)opt.seed,
              opt.ops, (unsigned long long)n);
     sim_run(&opt, &stats, &hash);
     sim_stats_add(total, &stats);
-    return opt.plan.io_seen >= n;
+    return opt.plan.reached;
 }
 
 void sim_sweep(const char *kind, struct sim_options *opt, uint64_t at, uint64_t stride, bool only_one, struct sim_stats *total)

@@ -12,15 +12,15 @@ void sim_op_begin(struct sim_actor *a, const char *name)
     a->op = name;
 }
 
-/* Is there so little room that ENOSPC is honest? Small pools round by whole slabs of several groups. */
+/* Is there so little room that ENOSPC is honest? What statfs says is free must be so, within 5 % and a slab. */
 static bool tight(struct sim_actor *a, uint64_t need_bytes)
 {
     struct sfs_vfs_statfs fs;
     struct sim_run *r = a->run;
 
-    if (sim_hurt(r) > 0 || r->away || r->full || r->stalled || sfs_vfs_statfs(a->space->vfs, &fs) < 0)
-        return true;
-    return fs.bavail * fs.block_bytes < (8u << 20) + 2 * need_bytes;
+    if (r->full || sfs_vfs_statfs(a->space->vfs, &fs) < 0)
+        return true; /* a full disk has no room for its catalog either, whatever is free elsewhere */
+    return fs.bavail * fs.block_bytes < fs.blocks * fs.block_bytes / 20 + SIM_SLAB_BYTES + need_bytes;
 }
 
 bool sim_op_maybe(struct sim_actor *a, int rc, uint64_t need_bytes)
