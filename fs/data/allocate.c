@@ -60,10 +60,23 @@ static bool is_open_in(const struct sfs_volume *v, const struct sfs_group *g)
     return false;
 }
 
-static bool fits_settings(const struct sfs_volume *v, const struct sfs_group *g)
+/* A group narrower than the fixed width was made when disks were away; it is used up, but not opened again while there is another way. */
+static bool fits_settings(const struct sfs_volume *v, const struct sfs_group *g, bool narrower)
 {
-    return g->geo.resiliency == (enum sfs_resiliency)v->row.resiliency && g->geo.interleave == v->row.interleave &&
-           (v->row.columns == 0 || g->geo.columns == v->row.columns) && g->kind == SFS_GROUP_DATA;
+    return g->geo.resiliency == (enum sfs_resiliency)v->row.resiliency && g->geo.interleave == v->row.interleave && g->kind == SFS_GROUP_DATA &&
+           (v->row.columns == 0 || g->geo.columns == v->row.columns || (narrower && g->geo.columns < v->row.columns));
+}
+
+/* Columns of a new group. online: disks that could hold slabs if they had room; free: those that have. Redundancy comes before a fixed width. */
+unsigned sfs_choose_columns(const struct sfs_volume *v, unsigned online, unsigned nfree)
+{
+    enum sfs_resiliency r = v->row.resiliency;
+    unsigned copies = sfs_resiliency_copies(r), min = sfs_resiliency_min_columns(r);
+    unsigned columns = v->row.columns ? v->row.columns : sfs_geometry_auto_columns(r, nfree);
+    unsigned most = online / copies;
+    if (columns > most)
+        columns = most;
+    return columns < min ? min : columns;
 }
 
 /* Lock held. A group that may be opened again, the one with most room; at least `min_blocks` of it. */
@@ -72,7 +85,7 @@ static struct sfs_group *reopenable(struct sfs_data *d, struct sfs_volume *v, ui
     struct sfs_group *best = NULL;
     uint64_t most = 0;
     for (struct sfs_group *g = d->groups; g; g = g->hh.next) {
-        if (g->volume != v || g->dropped || g->holds || g->barren || is_open_in(v, g) || !g->used_known || !fits_settings(v, g))
+        if (g->volume != v || g->dropped || g->holds || g->barren || g->inflight || is_open_in(v, g) || !g->used_known || !fits_settings(v, g, !quarter))
             continue;
         uint64_t space = g->blocks - g->used_blocks;
         if (space < min_blocks || space <= most || (quarter && space < g->blocks / 4) || !sfs_group_whole(d, g))
@@ -97,18 +110,6 @@ static unsigned open_slabs_on(const struct sfs_volume *v, int disk)
         for (unsigned k = 0; k < sfs_geometry_slabs(&v->open[i]->geo); k++)
             n += v->open[i]->slabs[k].disk == disk;
     return n;
-}
-
-/* Columns of a new group. online: disks that could hold slabs if they had room; free: those that have. Redundancy comes before a fixed width. */
-static unsigned choose_columns(const struct sfs_volume *v, unsigned online, unsigned nfree)
-{
-    enum sfs_resiliency r = v->row.resiliency;
-    unsigned copies = sfs_resiliency_copies(r), min = sfs_resiliency_min_columns(r);
-    unsigned columns = v->row.columns ? v->row.columns : sfs_geometry_auto_columns(r, nfree);
-    unsigned most = online / copies;
-    if (columns > most)
-        columns = most;
-    return columns < min ? min : columns;
 }
 
 uint32_t sfs_slot_take(struct sfs_member *m)
@@ -147,7 +148,7 @@ static int pick(struct sfs_data *d, struct sfs_volume *v, bool last_resort, stru
     }
     enum sfs_resiliency r = v->row.resiliency;
     unsigned copies = sfs_resiliency_copies(r), parity = sfs_resiliency_parity(r);
-    p->columns = choose_columns(v, online, nfree);
+    p->columns = sfs_choose_columns(v, online, nfree);
     unsigned want = p->columns * copies, index[SFS_MAX_SLABS_PER_GROUP];
     p->n = sfs_place_pick(place, n, want, index);
     if (p->n < want && ((online >= want && !last_resort) || p->n < p->columns - parity || p->n == 0))
@@ -282,7 +283,7 @@ static int open_new(struct sfs_data *d, struct sfs_volume *v, bool last_resort)
     return 0;
 }
 
-/* The free map of a group comes from the extent index, what is pending, and what is freed but not yet released (rule 7). */
+/* The free map of a group comes from the extent index, what is pending, and what is freed but not yet released (rule 7). A write under way is in none of them: such a group is not opened. */
 static int reopen(struct sfs_data *d, struct sfs_volume *v, uint64_t id)
 {
     struct sfs_group_map m;
@@ -290,7 +291,7 @@ static int reopen(struct sfs_data *d, struct sfs_volume *v, uint64_t id)
     int rc = sfs_group_map_rows(d, id, &m);
     SFS_LOCK(d);
     struct sfs_group *g = sfs_group_find(d, id);
-    if (!rc && (!g || g->dropped || g->holds || is_open_in(v, g) || !sfs_group_whole(d, g)))
+    if (!rc && (!g || g->dropped || g->holds || g->inflight || is_open_in(v, g) || !sfs_group_whole(d, g)))
         rc = -EAGAIN;
     if (!rc) {
         sfs_group_map_pending(d, g, &m);
@@ -359,7 +360,7 @@ static int open_group(struct sfs_volume *v, bool last_resort)
 static void tidy_open(struct sfs_data *d, struct sfs_volume *v)
 {
     for (unsigned i = v->nopen; i-- > 0;)
-        if (!sfs_group_takes_writes(d, v->open[i]) || v->open[i]->free_blocks == 0 || !fits_settings(v, v->open[i]))
+        if (!sfs_group_takes_writes(d, v->open[i]) || v->open[i]->free_blocks == 0 || !fits_settings(v, v->open[i], true))
             sfs_group_seal(v->open[i]);
 }
 

@@ -163,6 +163,7 @@ uint64_t sfs_bits_clear(uint64_t *map, uint64_t from, uint64_t end);            
 int sfs_allocate(struct sfs_volume *v, uint64_t want, bool contiguous, struct sfs_group **g, uint64_t *block, uint64_t *got);
 void sfs_allocate_done(struct sfs_data *d, struct sfs_group *g);  /* the write has ended */
 /* allocate.c; lock held */
+unsigned sfs_choose_columns(const struct sfs_volume *v, unsigned online, unsigned nfree); /* of a new group: online disks that hold slabs, those of them with room */
 uint32_t sfs_slot_take(struct sfs_member *m);                                /* it has a free one */
 void sfs_slot_give(struct sfs_data *d, int disk, uint32_t slot);
 void sfs_bitmap_release(struct sfs_group *g, uint64_t block, uint64_t n);

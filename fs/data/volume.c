@@ -149,16 +149,18 @@ static void set_aside(struct sfs_data *d, const struct sfs_volume *w, uint64_t *
 static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v)
 {
     uint64_t slabs[SFS_LABEL_PEERS];
-    unsigned n = 0;
+    unsigned n = 0, online = 0;
     struct sfs_member *m;
-    LIST_FOREACH(m, &d->members, link)
+    LIST_FOREACH(m, &d->members, link) {
+        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
         if (sfs_member_takes_slabs(m) && n < SFS_LABEL_PEERS)
             slabs[n++] = m->free_slabs;
+    }
     struct sfs_volume *w;
     LIST_FOREACH(w, &d->volumes, link)
         if (w != v && w->reserved_bytes + w->credit_bytes)
             set_aside(d, w, slabs, n);
-    return sfs_place_capacity(slabs, n, v->row.resiliency, v->row.columns, d->slab_bytes);
+    return sfs_place_capacity(slabs, n, v->row.resiliency, v->row.columns ? sfs_choose_columns(v, online, n) : 0, d->slab_bytes);
 }
 
 static uint64_t used_bytes(struct sfs_data *d, const struct sfs_volume *v)
