@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAKE_ROOM_TRIES 4u
+#define MAKE_ROOM_WAIT_NS 1000000ull
+
 /* --- reading ------------------------------------------------------------------------------------------------------------ */
 
 /* What must be read from disks, gathered under the inode's lock. */
@@ -261,9 +264,12 @@ static int reserve(struct sfs_inode *i, uint64_t from, uint64_t *to, bool *made_
 {
     int rc = reserve_once(i, from, *to, reserved);
 
-    if (rc == -ENOSPC && !*made_room) {
-        *made_room = true;
+    /* Freed space comes back with a commit, once nobody reads there any more: shortly after. */
+    for (unsigned tries = 0; rc == -ENOSPC && !*made_room; tries++) {
+        *made_room = tries + 1 == MAKE_ROOM_TRIES;
         sfs_mutex_unlock(&i->lock);
+        if (tries)
+            sfs_env_sleep_ns(i->vfs->env, MAKE_ROOM_WAIT_NS << tries);
         sfs_vfs_make_room(i->vfs);
         sfs_mutex_lock(&i->lock);
         rc = reserve_once(i, from, *to, reserved);

@@ -21,6 +21,9 @@ void sfs_vfs_kick_by_volume(struct sfs_vfs *vfs)
 
 void sfs_vfs_make_room(struct sfs_vfs *vfs)
 {
+    struct sfs_volume_stat vs;
+
+    sfs_volume_stat(vfs->volume, &vs); /* after a mount, groups that aren't counted yet seem full: this counts them */
     sfs_reaper_wait(vfs);
     (void)sfs_commit_wait(vfs->data, false);
 }
