@@ -196,6 +196,19 @@ static int mount_in_turn(struct sfs_mounts *m, struct mount *mt, struct sfs_erro
     return rc;
 }
 
+/* Can nothing be written, whatever was asked for (degraded=ro, doubt about committed state)? Then the mount shows it. */
+static bool pool_is_readonly(struct sfs_pool *pool)
+{
+    struct sfs_pool_info *info;
+    bool readonly;
+
+    if (sfs_pool_info(pool, &info) < 0)
+        return sfs_data_readonly(sfs_pool_data(pool));
+    readonly = info->readonly;
+    sfs_pool_info_free(info);
+    return readonly;
+}
+
 /* Opens and mounts; on failure nothing of it is left. */
 static int start(struct sfs_mounts *m, struct mount *mt, struct sfs_error *err)
 {
@@ -261,6 +274,8 @@ int sfs_mounts_add(struct sfs_mounts *m, const char *space, const char *dir, con
     mt = mount_new(m, space, dir, source, &opts);
     if (!mt)
         return sfs_error_set(err, -ENOMEM, "out of memory");
+    if (pool_is_readonly(m->pool))
+        mt->opts.readonly = true;
     mt->busy = 1; /* this call: the session stays until it has waited */
     rc = claim(m, mt, err);
     if (rc < 0) {
@@ -313,7 +328,7 @@ static int hold(struct sfs_mounts *m, const char *dir, struct mount **out, struc
     return rc;
 }
 
-static int switch_mode(struct mount *mt, const struct sfs_mount_opts *now, struct sfs_error *err)
+static int switch_mode(struct sfs_mounts *m, struct mount *mt, const struct sfs_mount_opts *now, struct sfs_error *err)
 {
     struct sfs_fuse_opts opts;
     int rc;
@@ -322,6 +337,11 @@ static int switch_mode(struct mount *mt, const struct sfs_mount_opts *now, struc
     /* Whoever says "read-only" first closes the door: the kernel on the way to it, the vfs on the way back opens first. */
     if (!now->readonly) {
         rc = sfs_vfs_set_readonly(mt->vfs, false);
+        if (rc == -EROFS) {
+            const char *why = sfs_data_readonly_why(sfs_pool_data(m->pool));
+
+            return sfs_error_set(err, rc, "%s cannot be made writable: pool %s is read-only%s%s", mt->dir, sfs_pool_name(m->pool), *why ? ": " : "", why);
+        }
         if (rc < 0)
             return sfs_error_set(err, rc, "%s cannot be made writable: %s", mt->dir, strerror(-rc));
         return sfs_fuse_remount(mt->fuse, &opts, err);
@@ -350,7 +370,7 @@ int sfs_mounts_remount(struct sfs_mounts *m, const char *dir, const char *option
     sfs_mutex_lock(&m->lock);
     live = mt->state == LIVE;
     sfs_mutex_unlock(&m->lock);
-    rc = live ? switch_mode(mt, &opts, err) : sfs_error_set(err, -EBUSY, "%s is being unmounted", dir);
+    rc = live ? switch_mode(m, mt, &opts, err) : sfs_error_set(err, -EBUSY, "%s is being unmounted", dir);
     sfs_mutex_lock(&m->lock);
     if (rc == 0)
         mt->opts.readonly = opts.readonly;
