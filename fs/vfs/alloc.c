@@ -190,7 +190,7 @@ int sfs_vfs_lseek(struct sfs_file *f, uint64_t off, int whence, uint64_t *out)
     return rc;
 }
 
-/* --- where a file lies ------------------------------------------------------------------------------------------------------- */
+/* --- where a file lies ---------------------------------------------------------------------------------- */
 
 struct place {
     uint64_t off, len, group, goff;
@@ -221,7 +221,9 @@ static int list_places(struct sfs_inode *i, struct place **out, unsigned *n)
 }
 
 int sfs_vfs_map(struct sfs_vfs *vfs, uint64_t ino,
-                int (*fn)(void *ctx, uint64_t off, uint64_t len, uint64_t group, uint64_t goff, uint32_t slen), void *ctx)
+                int (*fn)(void *ctx, uint64_t off, uint64_t len, uint64_t group, uint64_t goff,
+                          uint32_t slen),
+                void *ctx)
 {
     struct sfs_inode *i;
     struct place *v = NULL;

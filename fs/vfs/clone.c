@@ -8,7 +8,8 @@
 #define COPY_MAX_BYTES (64u << 20) /* by bytes, in one call: the caller asks again for more */
 
 /* The pieces of [from, to) of i, moved by delta, with references of their own. Lock held. */
-static int take_pieces(struct sfs_inode *i, uint64_t from, uint64_t to, int64_t delta, struct sfs_extent **out, unsigned *n)
+static int take_pieces(struct sfs_inode *i, uint64_t from, uint64_t to, int64_t delta,
+                       struct sfs_extent **out, unsigned *n)
 {
     struct sfs_map_node *p;
     struct sfs_extent *v;
@@ -31,7 +32,8 @@ static int take_pieces(struct sfs_inode *i, uint64_t from, uint64_t to, int64_t 
         e.off += (uint64_t)delta;
         sfs_stored_ref(e.stored);
         if (e.len != p->e.len)
-            (void)sfs_extent_trim(i->vfs->data, &e); /* without memory for it, the piece is only less frugal */
+            /* without memory for it, the piece is only less frugal */
+            (void)sfs_extent_trim(i->vfs->data, &e);
         v[k++] = e;
     }
     *out = v;
@@ -44,7 +46,8 @@ static bool is_settled(struct sfs_inode *i, uint64_t from, uint64_t to)
     uint64_t off;
     uint8_t *data;
 
-    return (i->inline_len == 0 || from >= SFS_BLOCK) && !sfs_inode_run_overlaps(i, from, to) && !sfs_dirty_next(&i->dirty, from, to, &off, &data);
+    return (i->inline_len == 0 || from >= SFS_BLOCK) && !sfs_inode_run_overlaps(i, from, to) &&
+           !sfs_dirty_next(&i->dirty, from, to, &off, &data);
 }
 
 /* Both locked, both `modifying`, in the gate. 1: done; 0: it must go by bytes. */
@@ -121,7 +124,8 @@ static int look(struct sfs_inode *in, uint64_t off_in, struct sfs_inode *out, ui
     return rc;
 }
 
-static int clone_range(struct sfs_inode *in, uint64_t off_in, struct sfs_inode *out, uint64_t off_out, uint64_t len)
+static int clone_range(struct sfs_inode *in, uint64_t off_in, struct sfs_inode *out, uint64_t off_out,
+                       uint64_t len)
 {
     struct sfs_lockset set = {.vfs = in->vfs, .v = {in, out}, .n = 2};
     int rc;
@@ -135,7 +139,8 @@ static int clone_range(struct sfs_inode *in, uint64_t off_in, struct sfs_inode *
 }
 
 /* `modifying` both. */
-static int copy_bytes(struct sfs_inode *in, uint64_t off_in, struct sfs_inode *out, uint64_t off_out, uint64_t len, size_t *n)
+static int copy_bytes(struct sfs_inode *in, uint64_t off_in, struct sfs_inode *out, uint64_t off_out,
+                      uint64_t len, size_t *n)
 {
     uint8_t *buf = malloc(COPY_BYTES);
     int rc = 0;
@@ -160,7 +165,8 @@ static int copy_bytes(struct sfs_inode *in, uint64_t off_in, struct sfs_inode *o
     return *n ? 0 : rc;
 }
 
-static int copy_modifying(struct sfs_inode *in, uint64_t off_in, struct sfs_inode *out, uint64_t off_out, uint64_t len, size_t *n)
+static int copy_modifying(struct sfs_inode *in, uint64_t off_in, struct sfs_inode *out, uint64_t off_out,
+                          uint64_t len, size_t *n)
 {
     uint64_t size;
     int rc = look(in, off_in, out, &len, &size);
@@ -171,7 +177,8 @@ static int copy_modifying(struct sfs_inode *in, uint64_t off_in, struct sfs_inod
         return -EFBIG;
     if (in == out && off_in < off_out + len && off_out < off_in + len)
         return -EINVAL;
-    if (off_in % SFS_BLOCK == 0 && off_out % SFS_BLOCK == 0 && (len % SFS_BLOCK == 0 || off_in + len == size)) {
+    if (off_in % SFS_BLOCK == 0 && off_out % SFS_BLOCK == 0 &&
+        (len % SFS_BLOCK == 0 || off_in + len == size)) {
         rc = clone_range(in, off_in, out, off_out, len);
         if (rc == 1)
             *n = (size_t)len;
@@ -181,7 +188,8 @@ static int copy_modifying(struct sfs_inode *in, uint64_t off_in, struct sfs_inod
     return copy_bytes(in, off_in, out, off_out, len < COPY_MAX_BYTES ? len : COPY_MAX_BYTES, n);
 }
 
-int sfs_vfs_copy_range(struct sfs_file *in, uint64_t off_in, struct sfs_file *out, uint64_t off_out, uint64_t len, size_t *n)
+int sfs_vfs_copy_range(struct sfs_file *in, uint64_t off_in, struct sfs_file *out, uint64_t off_out,
+                       uint64_t len, size_t *n)
 {
     int rc = sfs_vfs_writable(out->vfs);
 

@@ -7,7 +7,7 @@
 #define MAKE_ROOM_TRIES 4u
 #define MAKE_ROOM_WAIT_NS 1000000ull
 
-/* --- reading ------------------------------------------------------------------------------------------------------------ */
+/* --- reading -------------------------------------------------------------------------------------------- */
 
 /* What must be read from disks, gathered under the inode's lock. */
 struct gather {
@@ -15,7 +15,8 @@ struct gather {
     unsigned n, cap;
 };
 
-static int gather_piece(struct gather *g, const struct sfs_extent *e, uint32_t from, uint32_t len, uint8_t *out)
+static int gather_piece(struct gather *g, const struct sfs_extent *e, uint32_t from, uint32_t len,
+                        uint8_t *out)
 {
     if (g->n == g->cap) {
         unsigned cap = g->cap ? g->cap * 2 : 8;
@@ -170,7 +171,7 @@ int sfs_vfs_read(struct sfs_file *f, void *out, size_t len, uint64_t off, size_t
     return rc;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------------ */
+/* --- writing -------------------------------------------------------------------------------------------- */
 
 static uint64_t block_down(uint64_t off)
 {
@@ -282,7 +283,8 @@ static int reserve(struct sfs_inode *i, uint64_t from, uint64_t *to, bool *made_
     return rc;
 }
 
-static int write_block(struct sfs_inode *i, uint64_t b, uint64_t from, uint64_t to, const uint8_t *data, uint64_t stamp, const struct edges *e, bool *made)
+static int write_block(struct sfs_inode *i, uint64_t b, uint64_t from, uint64_t to, const uint8_t *data,
+                       uint64_t stamp, const struct edges *e, bool *made)
 {
     uint8_t *p = sfs_dirty_add(&i->dirty, b, stamp, is_stored(i, b), made);
 
@@ -301,7 +303,8 @@ static int write_block(struct sfs_inode *i, uint64_t b, uint64_t from, uint64_t 
 }
 
 /* A write that lies within one chunk. */
-static int write_part(struct sfs_inode *i, const uint8_t *data, size_t len, uint64_t from, bool *made_room, size_t *done)
+static int write_part(struct sfs_inode *i, const uint8_t *data, size_t len, uint64_t from, bool *made_room,
+                      size_t *done)
 {
     struct edges e = {0};
     uint64_t to = from + len, end, reserved = 0, used = 0, b;
@@ -318,7 +321,8 @@ static int write_part(struct sfs_inode *i, const uint8_t *data, size_t len, uint
             goto out;
         if (edges_hold(i, from, end, &e))
             break;
-        /* While the lock was dropped, write-back took an edge that was dirty: its contents must be read after all. */
+        /* While the lock was dropped, write-back took an edge that was dirty: its contents must be read after
+         * all. */
         sfs_volume_unreserve(i->vfs->volume, reserved * SFS_BLOCK);
         free(e.data);
     }
@@ -365,7 +369,7 @@ int sfs_inode_write(struct sfs_inode *i, const void *data, size_t len, uint64_t 
     return 0;
 }
 
-/* --- taking away -------------------------------------------------------------------------------------------------------- */
+/* --- taking away ---------------------------------------------------------------------------------------- */
 
 /* Zeros in [from, to) of dirty blocks that aren't inside wholly. */
 static void zero_dirty_edge(struct sfs_inode *i, uint64_t from, uint64_t to)
@@ -433,7 +437,7 @@ int sfs_inode_punch(struct sfs_inode *i, uint64_t from, uint64_t to)
     return rc;
 }
 
-/* --- where data and holes are --------------------------------------------------------------------------------------------- */
+/* --- where data and holes are --------------------------------------------------------------------------- */
 
 /* The first stretch with contents that ends beyond off: [*from, *to); false: none. */
 static bool next_stretch(struct sfs_inode *i, uint64_t off, uint64_t *from, uint64_t *to)

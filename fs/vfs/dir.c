@@ -1,4 +1,6 @@
-/* Reading directories. Entries come in the order of their cookies, which are hashes of the names: so a position stays valid whatever is made or deleted meanwhile, and no entry that stays comes twice or not at all. */
+/* Reading directories. Entries come in the order of their cookies, which are hashes of the names: so a
+ * position stays valid whatever is made or deleted meanwhile, and no entry that stays comes twice or not at
+ * all. */
 #include "fs/vfs/vfs_impl.h"
 
 #include <stdlib.h>
@@ -78,7 +80,8 @@ static int give_rows(const struct reading *r, uint64_t ino, uint64_t cookie)
     return rc;
 }
 
-int sfs_vfs_readdir(struct sfs_vfs *vfs, uint64_t ino, uint64_t cookie, bool attrs, sfs_vfs_dirent_fn fn, void *ctx)
+int sfs_vfs_readdir(struct sfs_vfs *vfs, uint64_t ino, uint64_t cookie, bool attrs, sfs_vfs_dirent_fn fn,
+                    void *ctx)
 {
     struct reading r = {vfs, attrs, fn, ctx};
     struct sfs_inode *dir;

@@ -13,7 +13,7 @@ static int chunk_cmp(struct sfs_chunk *a, struct sfs_chunk *b)
 RB_PROTOTYPE(sfs_chunk_tree, sfs_chunk, link, chunk_cmp)
 RB_GENERATE(sfs_chunk_tree, sfs_chunk, link, chunk_cmp)
 
-/* --- bits ------------------------------------------------------------------------------------------------------- */
+/* --- bits ----------------------------------------------------------------------------------------------- */
 
 static bool bit(const struct sfs_bits *b, unsigned i)
 {
@@ -43,7 +43,7 @@ static unsigned next_bit(const struct sfs_bits *a, const struct sfs_bits *b, uns
     return SFS_CHUNK_BLOCKS;
 }
 
-/* --- chunks ----------------------------------------------------------------------------------------------------- */
+/* --- chunks --------------------------------------------------------------------------------------------- */
 
 void sfs_dirty_init(struct sfs_dirty *d)
 {
@@ -132,7 +132,7 @@ void sfs_dirty_clear(struct sfs_dirty *d)
     SFS_ASSERT(RB_EMPTY(&d->tree) && d->ndirty == 0 && d->nfresh == 0);
 }
 
-/* --- blocks ----------------------------------------------------------------------------------------------------- */
+/* --- blocks --------------------------------------------------------------------------------------------- */
 
 uint8_t *sfs_dirty_get(struct sfs_dirty *d, uint64_t off)
 {
@@ -204,7 +204,8 @@ uint64_t sfs_dirty_drop(struct sfs_dirty *d, uint64_t from, uint64_t to)
 
 bool sfs_dirty_next(struct sfs_dirty *d, uint64_t from, uint64_t to, uint64_t *off, uint8_t **data)
 {
-    for (struct sfs_chunk *c = find_chunk_from(d, from); c && c->off < to; c = RB_NEXT(sfs_chunk_tree, &d->tree, c)) {
+    for (struct sfs_chunk *c = find_chunk_from(d, from); c && c->off < to;
+         c = RB_NEXT(sfs_chunk_tree, &d->tree, c)) {
         unsigned i = next_bit(&c->dirty, NULL, c->off < from ? index_of(from) : 0);
         if (i == SFS_CHUNK_BLOCKS)
             continue;
@@ -228,7 +229,7 @@ uint64_t sfs_dirty_lowest(struct sfs_dirty *d, uint64_t off)
     return UINT64_MAX;
 }
 
-/* --- write-back --------------------------------------------------------------------------------------------------- */
+/* --- write-back ----------------------------------------------------------------------------------------- */
 
 bool sfs_dirty_pick(struct sfs_dirty *d, bool full, uint64_t limit, uint64_t *off, unsigned *nblocks)
 {
@@ -293,7 +294,8 @@ void sfs_dirty_written(struct sfs_dirty *d, uint64_t off, unsigned nblocks)
     free_chunk_if_empty(d, c);
 }
 
-unsigned sfs_dirty_restore(struct sfs_dirty *d, uint64_t off, unsigned nblocks, const uint8_t *data, uint64_t stamp)
+unsigned sfs_dirty_restore(struct sfs_dirty *d, uint64_t off, unsigned nblocks, const uint8_t *data,
+                           uint64_t stamp)
 {
     struct sfs_chunk *c = find_chunk(d, off);
     unsigned first = index_of(off), restored = 0;

@@ -1,4 +1,5 @@
-/* Open files: open and release, writing, durability, and errors of write-back, each told once to each open file. */
+/* Open files: open and release, writing, durability, and errors of write-back, each told once to each open
+ * file. */
 #include "fs/vfs/vfs_impl.h"
 
 #include <fcntl.h>
@@ -71,8 +72,8 @@ int sfs_vfs_open_file(struct sfs_vfs *vfs, uint64_t ino, int flags, struct sfs_f
     return rc;
 }
 
-int sfs_vfs_create(struct sfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode, int flags, const struct sfs_cred *cred, struct stat *st,
-                   struct sfs_file **out)
+int sfs_vfs_create(struct sfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode, int flags,
+                   const struct sfs_cred *cred, struct stat *st, struct sfs_file **out)
 {
     int rc = sfs_vfs_mknod(vfs, parent, name, (mode & ~(mode_t)S_IFMT) | S_IFREG, 0, cred, st);
 
@@ -109,7 +110,7 @@ uint64_t sfs_file_ino(const struct sfs_file *f)
     return f->inode->ino;
 }
 
-/* --- durability ----------------------------------------------------------------------------------------------------------- */
+/* --- durability ----------------------------------------------------------------------------------------- */
 
 int sfs_vfs_flush(struct sfs_file *f)
 {
@@ -164,9 +165,10 @@ int sfs_vfs_fsyncdir(struct sfs_vfs *vfs, uint64_t ino)
     return rc;
 }
 
-/* --- writing ---------------------------------------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------------------------------------- */
 
-int sfs_vfs_write(struct sfs_file *f, const void *data, size_t len, uint64_t off, bool append, bool killpriv, size_t *n)
+int sfs_vfs_write(struct sfs_file *f, const void *data, size_t len, uint64_t off, bool append, bool killpriv,
+                  size_t *n)
 {
     struct sfs_inode *i = f->inode;
     int rc = sfs_vfs_writable(f->vfs);
@@ -196,7 +198,7 @@ int sfs_vfs_write(struct sfs_file *f, const void *data, size_t len, uint64_t off
     return rc;
 }
 
-/* --- attributes --------------------------------------------------------------------------------------------------------------- */
+/* --- attributes ----------------------------------------------------------------------------------------- */
 
 int sfs_vfs_getattr(struct sfs_vfs *vfs, uint64_t ino, struct stat *st)
 {
@@ -249,7 +251,9 @@ static int set_attr(struct sfs_inode *i, const struct stat *attr, unsigned set, 
         r->gid = attr->st_gid;
     if (set & SFS_SET_MODE) {
         r->mode = (r->mode & S_IFMT) | (attr->st_mode & 07777);
-        (void)cred; /* whether set-gid may stay depends on supplementary groups, which only the kernel knows: it has checked */
+        /* whether set-gid may stay depends on supplementary groups, which only the kernel knows: it has
+         * checked */
+        (void)cred;
     }
     if (set & (SFS_SET_ATIME | SFS_SET_ATIME_NOW))
         r->atime = set & SFS_SET_ATIME_NOW ? now : from_timespec(attr->st_atim);
@@ -261,7 +265,8 @@ static int set_attr(struct sfs_inode *i, const struct stat *attr, unsigned set, 
     return 0;
 }
 
-int sfs_vfs_setattr(struct sfs_vfs *vfs, uint64_t ino, const struct stat *attr, unsigned set, const struct sfs_cred *cred, struct stat *out)
+int sfs_vfs_setattr(struct sfs_vfs *vfs, uint64_t ino, const struct stat *attr, unsigned set,
+                    const struct sfs_cred *cred, struct stat *out)
 {
     struct sfs_inode *i;
     int rc = sfs_vfs_writable(vfs);

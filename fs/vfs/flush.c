@@ -1,18 +1,22 @@
 /* Write-back: dirty data of all inodes, from memory to the volume.
  *
- * A run is a stretch of dirty blocks of one chunk of one inode (at most 1 MiB). Whoever writes it takes it under the inode's lock (its blocks change from dirty to being written, their bytes move to
- * the run's buffer), stores it without any lock, and then, under the lock, puts the extents into the map. Several runs of one inode may be under way at once, by the threads here and by those who wait for
- * a flush.
+ * A run is a stretch of dirty blocks of one chunk of one inode (at most 1 MiB). Whoever writes it takes it
+ * under the inode's lock (its blocks change from dirty to being written, their bytes move to the run's
+ * buffer), stores it without any lock, and then, under the lock, puts the extents into the map. Several runs
+ * of one inode may be under way at once, by the threads here and by those who wait for a flush.
  *
  * Invariants
  *   (W1) no block is in two runs. So what lands in the map last is the newest.
  *   (W2) contents are readable at every moment: dirty, in a run, or in the map (I2).
- *   (W3) truncating and punching wait for the runs that they overlap: a run never brings back what was taken away. Runs of a dead inode land nowhere.
- *   (W4) a run that failed makes its blocks dirty again, newly stamped, and marks the inode stuck; the error is kept for everyone who has it open. So nothing is lost while there is memory, a flush tries each
+ *   (W3) truncating and punching wait for the runs that they overlap: a run never brings back what was taken
+ *        away. Runs of a dead inode land nowhere.
+ *   (W4) a run that failed makes its blocks dirty again, newly stamped, and marks the inode stuck; the error
+ *        is kept for everyone who has it open. So nothing is lost while there is memory, a flush tries each
  *        block once, and the threads leave the inode alone until the next commit interval.
  *   (W5) dirty_blocks of an inode counts blocks dirty and being written, and is what it has reserved (I3).
  *
- * When is what written? Chunks that are full: at once. Everything: when it is asked for (fsync, sync, the commit timer), and, oldest inode first, while more than half of the limit is dirty. */
+ * When is what written? Chunks that are full: at once. Everything: when it is asked for (fsync, sync, the
+ * commit timer), and, oldest inode first, while more than half of the limit is dirty. */
 #include "fs/vfs/vfs_impl.h"
 
 #include <stdlib.h>
@@ -22,7 +26,7 @@
 #define RETRY_NS 100000000ull
 #define HELP_BLOCKS 512u /* a flush of more than this wakes helpers */
 
-/* --- errors --------------------------------------------------------------------------------------------------------------- */
+/* --- errors --------------------------------------------------------------------------------------------- */
 
 void sfs_inode_set_error(struct sfs_inode *i, int error)
 {
@@ -73,7 +77,7 @@ static uint64_t error_count(struct sfs_inode *i)
     return n;
 }
 
-/* --- accounting ------------------------------------------------------------------------------------------------------------ */
+/* --- accounting ----------------------------------------------------------------------------------------- */
 
 static void set_stuck(struct sfs_inode *i, bool stuck)
 {
@@ -156,7 +160,7 @@ int sfs_writeback_throttle(struct sfs_vfs *vfs, size_t len)
     return rc;
 }
 
-/* --- runs -------------------------------------------------------------------------------------------------------------------- */
+/* --- runs ----------------------------------------------------------------------------------------------- */
 
 /* A small file without extents goes into the catalog, by the next commit. True when that was done. */
 static bool store_inline(struct sfs_inode *i)
@@ -164,7 +168,8 @@ static bool store_inline(struct sfs_inode *i)
     uint64_t size = i->row.size;
     uint8_t *block, *copy;
 
-    if (size == 0 || size > SFS_INLINE_MAX || i->map.npieces || i->dirty.nwriting || i->dirty.ndirty != 1 || i->no_inline)
+    if (size == 0 || size > SFS_INLINE_MAX || i->map.npieces || i->dirty.nwriting || i->dirty.ndirty != 1 ||
+        i->no_inline)
         return false;
     block = sfs_dirty_get(&i->dirty, 0);
     if (!block || sfs_vfs_catalog_room(i->vfs, size))
@@ -257,14 +262,16 @@ static void fail_run(struct sfs_inode *i, struct sfs_run *r, int error)
 
 static int store_run(struct sfs_inode *i, struct sfs_run *r)
 {
-    int rc = sfs_data_write(i->vfs->volume, r->buf, 0, r->len, r->extents, SFS_WRITE_MAX_EXTENTS, &r->nextents);
+    int rc =
+        sfs_data_write(i->vfs->volume, r->buf, 0, r->len, r->extents, SFS_WRITE_MAX_EXTENTS, &r->nextents);
 
     if (rc)
         r->nextents = 0;
     return rc;
 }
 
-/* Lock held, dropped meanwhile: writes one run of what has a stamp up to limit; also_full: or else a full chunk. 1: done; 0: there is none to take; else an error, which the inode has. */
+/* Lock held, dropped meanwhile: writes one run of what has a stamp up to limit; also_full: or else a full
+ * chunk. 1: done; 0: there is none to take; else an error, which the inode has. */
 static int flush_step(struct sfs_inode *i, uint64_t limit, bool also_full)
 {
     struct sfs_run *r;
@@ -306,7 +313,7 @@ static int flush_step(struct sfs_inode *i, uint64_t limit, bool also_full)
     return rc ? rc : 1;
 }
 
-/* --- flushing on demand ------------------------------------------------------------------------------------------------------ */
+/* --- flushing on demand --------------------------------------------------------------------------------- */
 
 static bool run_from_before(struct sfs_inode *i, uint64_t limit)
 {
@@ -402,7 +409,7 @@ int sfs_flush_all(struct sfs_vfs *vfs, uint64_t before_ns)
     return rc;
 }
 
-/* --- threads ------------------------------------------------------------------------------------------------------------------ */
+/* --- threads -------------------------------------------------------------------------------------------- */
 
 /* table_lock held: what to work on: what is asked for; under pressure the oldest. */
 static struct sfs_inode *choose(struct sfs_vfs *vfs, bool *pressure)

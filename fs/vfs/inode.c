@@ -15,9 +15,10 @@ struct sfs_time sfs_vfs_now(struct sfs_vfs *vfs)
     return (struct sfs_time){.sec = t.tv_sec, .nsec = (uint32_t)t.tv_nsec};
 }
 
-/* --- loading ---------------------------------------------------------------------------------------------------------- */
+/* --- loading -------------------------------------------------------------------------------------------- */
 
-/* One row into the map. What lies beyond the size is left over from a crash (rows may be committed before the size that covers them): it is dropped here, and noted, so that the next commit drops it, too. */
+/* One row into the map. What lies beyond the size is left over from a crash (rows may be committed before the
+ * size that covers them): it is dropped here, and noted, so that the next commit drops it, too. */
 static int load_piece(struct sfs_inode *i, const struct sfs_extent_row *row, uint64_t *end)
 {
     struct sfs_extent e;
@@ -127,7 +128,7 @@ int sfs_inode_load_data(struct sfs_inode *i)
     return 0;
 }
 
-/* --- who changes it ----------------------------------------------------------------------------------------------------- */
+/* --- who changes it ------------------------------------------------------------------------------------- */
 
 void sfs_inode_modify_begin(struct sfs_inode *i)
 {
@@ -187,7 +188,7 @@ void sfs_inode_bury(struct sfs_inode *i)
     i->data_loaded = true; /* there is none */
 }
 
-/* --- attributes --------------------------------------------------------------------------------------------------------- */
+/* --- attributes ----------------------------------------------------------------------------------------- */
 
 void sfs_inode_touch(struct sfs_inode *i, bool mtime)
 {
@@ -212,7 +213,8 @@ void sfs_inode_accessed(struct sfs_inode *i)
     if (i->vfs->noatime || sfs_vfs_writable(i->vfs))
         return;
     struct sfs_time now = sfs_vfs_now(i->vfs);
-    if (!earlier_or_equal(&r->atime, &r->mtime) && !earlier_or_equal(&r->atime, &r->ctime) && now.sec - r->atime.sec < RELATIME_SEC)
+    if (!earlier_or_equal(&r->atime, &r->mtime) && !earlier_or_equal(&r->atime, &r->ctime) &&
+        now.sec - r->atime.sec < RELATIME_SEC)
         return;
     if (r->atime.sec == now.sec && r->atime.nsec == now.nsec)
         return;
@@ -260,7 +262,8 @@ int sfs_inode_stat(struct sfs_inode *i, struct stat *st)
     const struct sfs_inode_row *r = &i->row;
     uint64_t sectors = 0;
 
-    if (S_ISREG(r->mode) && r->size > 0) { /* programs look for holes where blocks are fewer than the size says: it must be true */
+    /* programs look for holes where blocks are fewer than the size says: it must be true */
+    if (S_ISREG(r->mode) && r->size > 0) {
         int rc = sfs_inode_load_data(i);
         if (rc)
             return rc;
@@ -305,7 +308,7 @@ int sfs_inode_update_now(struct sfs_inode *i)
     return rc;
 }
 
-/* --- several ------------------------------------------------------------------------------------------------------------ */
+/* --- several -------------------------------------------------------------------------------------------- */
 
 static void lock_all(struct sfs_lockset *s)
 {

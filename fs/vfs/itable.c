@@ -1,4 +1,5 @@
-/* The table of inodes in memory: reference and look-up counts, and the least recently used of those that nobody needs. */
+/* The table of inodes in memory: reference and look-up counts, and the least recently used of those that
+ * nobody needs. */
 #include "fs/vfs/vfs_impl.h"
 
 #include <stdlib.h>
@@ -51,7 +52,7 @@ void sfs_inode_free(struct sfs_inode *i)
     free(i);
 }
 
-/* --- references ------------------------------------------------------------------------------------------------------- */
+/* --- references ----------------------------------------------------------------------------------------- */
 
 static void leave_lru(struct sfs_inode *i)
 {
@@ -87,7 +88,8 @@ void sfs_inode_list_remove(struct sfs_inode_list *l, struct sfs_inode_link *k)
     k->inode->refs--;
 }
 
-/* table_lock held: what to free, if anything, now that i has one user or look-up less. At most one inode: i, or the oldest of the lru. */
+/* table_lock held: what to free, if anything, now that i has one user or look-up less. At most one inode: i,
+ * or the oldest of the lru. */
 static struct sfs_inode *retire(struct sfs_vfs *vfs, struct sfs_inode *i)
 {
     struct sfs_inode *victim = NULL;
@@ -147,7 +149,7 @@ void sfs_vfs_forget(struct sfs_vfs *vfs, uint64_t ino, uint64_t n)
     sfs_inode_free(victim);
 }
 
-/* --- finding ------------------------------------------------------------------------------------------------------------ */
+/* --- finding -------------------------------------------------------------------------------------------- */
 
 static int load_row(struct sfs_inode *i)
 {

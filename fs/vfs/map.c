@@ -34,7 +34,7 @@ void sfs_map_init(struct sfs_map *m, const struct sfs_map_ops *ops, void *ctx)
     SLIST_INIT(&m->spare_changed);
 }
 
-/* --- spares --------------------------------------------------------------------------------------------------- */
+/* --- spares --------------------------------------------------------------------------------------------- */
 
 int sfs_map_prepare(struct sfs_map *m, unsigned inserts)
 {
@@ -98,7 +98,7 @@ void sfs_map_clear(struct sfs_map *m)
     m->blocks = 0;
 }
 
-/* --- finding -------------------------------------------------------------------------------------------------- */
+/* --- finding -------------------------------------------------------------------------------------------- */
 
 struct sfs_map_node *sfs_map_find(struct sfs_map *m, uint64_t off)
 {
@@ -127,7 +127,7 @@ bool sfs_map_covers_any(struct sfs_map *m, uint64_t from, uint64_t to)
     return n && n->e.off < to;
 }
 
-/* --- what changed --------------------------------------------------------------------------------------------- */
+/* --- what changed --------------------------------------------------------------------------------------- */
 
 /* The first changed range that ends at or beyond off: the one to merge with. */
 static struct sfs_changed_node *changed_find(struct sfs_map *m, uint64_t off)
@@ -181,7 +181,8 @@ void sfs_map_handed_over(struct sfs_map *m)
     m->nchanged = 0;
 }
 
-int sfs_map_collect(struct sfs_map *m, struct sfs_range **deleted, unsigned *ndeleted, struct sfs_extent **extents, unsigned *nextents)
+int sfs_map_collect(struct sfs_map *m, struct sfs_range **deleted, unsigned *ndeleted,
+                    struct sfs_extent **extents, unsigned *nextents)
 {
     struct sfs_changed_node *c;
     struct sfs_map_node *n;
@@ -218,7 +219,7 @@ int sfs_map_collect(struct sfs_map *m, struct sfs_range **deleted, unsigned *nde
     return 0;
 }
 
-/* --- changing ------------------------------------------------------------------------------------------------- */
+/* --- changing ------------------------------------------------------------------------------------------- */
 
 static void remove_piece(struct sfs_map *m, struct sfs_map_node *n)
 {
@@ -229,7 +230,8 @@ static void remove_piece(struct sfs_map *m, struct sfs_map_node *n)
     free(n);
 }
 
-/* Narrows a piece to [from, to), which it covers. A trim that finds no memory leaves the piece valid, only less frugal. */
+/* Narrows a piece to [from, to), which it covers. A trim that finds no memory leaves the piece valid, only
+ * less frugal. */
 static void narrow(struct sfs_map *m, struct sfs_map_node *n, uint64_t from, uint64_t to)
 {
     m->blocks -= piece_blocks(n->e.len);

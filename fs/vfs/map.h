@@ -2,12 +2,13 @@
  *
  * It also remembers which ranges differ from what was last handed to a commit ("changed"). Invariants:
  *   (M1) pieces are disjoint, none is empty.
- *   (M2) a piece either lies wholly in one changed range, or is, as it stands, a row of the catalog (or of a batch on its way there);
- *        so no row straddles the border of a changed range.
+ *   (M2) a piece either lies wholly in one changed range, or is, as it stands, a row of the catalog (or of a
+ *        batch on its way there); so no row straddles the border of a changed range.
  *   (M3) a row that is no longer a piece lies in a changed range.
  * Whoever cuts a piece notes the whole of it as changed first: that keeps all three.
  *
- * No locks, no I/O: the owner (the inode) serialises. References to stored extents go through `ops`, so that tests need no pool. */
+ * No locks, no I/O: the owner (the inode) serialises. References to stored extents go through `ops`, so that
+ * tests need no pool. */
 #ifndef SFS_VFS_MAP_H
 #define SFS_VFS_MAP_H
 
@@ -56,16 +57,19 @@ struct sfs_map {
 };
 
 void sfs_map_init(struct sfs_map *m, const struct sfs_map_ops *ops, void *ctx);
-void sfs_map_clear(struct sfs_map *m); /* drops everything, changed ranges and spares included; ready for use again */
+/* drops everything, changed ranges and spares included; ready for use again */
+void sfs_map_clear(struct sfs_map *m);
 
-/* Sets memory aside so that one sfs_map_punch and `inserts` times sfs_map_insert cannot fail. 0 or -ENOMEM. */
+/* Sets memory aside so that one sfs_map_punch and `inserts` times sfs_map_insert cannot fail. 0 or -ENOMEM.
+ * */
 int sfs_map_prepare(struct sfs_map *m, unsigned inserts);
 /* Removes [from, to): pieces inside go, pieces at the borders are cut to the byte. Prepared for. */
 void sfs_map_punch(struct sfs_map *m, uint64_t from, uint64_t to);
-/* Adds a piece where there is none, taking over its reference. loaded: it comes from the catalog, so nothing has changed. Prepared for. */
+/* Adds a piece where there is none, taking over its reference. loaded: it comes from the catalog, so nothing
+ * has changed. Prepared for. */
 void sfs_map_insert(struct sfs_map *m, const struct sfs_extent *e, bool loaded);
-/* Moves every piece at or beyond `from` by delta bytes; the range they come from and go to is noted. No piece straddles `from`, and the place is free.
- * Prepared for. */
+/* Moves every piece at or beyond `from` by delta bytes; the range they come from and go to is noted. No piece
+ * straddles `from`, and the place is free. Prepared for. */
 void sfs_map_shift(struct sfs_map *m, uint64_t from, int64_t delta);
 
 /* The first piece that ends beyond off; NULL: none. */
@@ -79,8 +83,10 @@ static inline uint64_t sfs_map_end(const struct sfs_map_node *n)
     return n->e.off + n->e.len;
 }
 
-/* What changed: arrays from malloc, references added for the pieces; for a batch. Empty ones are NULL. 0 or -ENOMEM (nothing done). */
-int sfs_map_collect(struct sfs_map *m, struct sfs_range **deleted, unsigned *ndeleted, struct sfs_extent **extents, unsigned *nextents);
+/* What changed: arrays from malloc, references added for the pieces; for a batch. Empty ones are NULL. 0 or
+ * -ENOMEM (nothing done). */
+int sfs_map_collect(struct sfs_map *m, struct sfs_range **deleted, unsigned *ndeleted,
+                    struct sfs_extent **extents, unsigned *nextents);
 void sfs_map_handed_over(struct sfs_map *m); /* nothing has changed any more */
 
 #endif

@@ -1,15 +1,17 @@
 /* Names: lookup, making and deleting entries, links.
  *
- * Every change is made under the namespace lock, with the inodes concerned locked, straight in the catalog's open transaction: first all checks, then changes that no ordinary condition makes fail. (A write that the
- * catalog fails for another reason breaks it: it turns read-only and the transaction is never committed.) Directories' times go with the next commit's rows; link counts are written at once, so
- * that they always agree with the entries. */
+ * Every change is made under the namespace lock, with the inodes concerned locked, straight in the catalog's
+ * open transaction: first all checks, then changes that no ordinary condition makes fail. (A write that the
+ * catalog fails for another reason breaks it: it turns read-only and the transaction is never committed.)
+ * Directories' times go with the next commit's rows; link counts are written at once, so that they always
+ * agree with the entries. */
 #include "fs/vfs/names.h"
 
 #include <string.h>
 
 #define ROOM_CREATE_BYTES 2048u /* inode, entry, and what their B-trees may need */
 
-/* --- what names are ------------------------------------------------------------------------------------------------------- */
+/* --- what names are ------------------------------------------------------------------------------------- */
 
 int sfs_name_length(const char *name, int dots, size_t *len)
 {
@@ -30,7 +32,8 @@ int sfs_directory_check(struct sfs_inode *parent)
     return parent->dead || parent->row.nlink == 0 ? -ENOENT : 0;
 }
 
-int sfs_entry_find(struct sfs_inode *parent, const char *name, size_t len, struct sfs_dentry_row *row, struct sfs_inode **out)
+int sfs_entry_find(struct sfs_inode *parent, const char *name, size_t len, struct sfs_dentry_row *row,
+                   struct sfs_inode **out)
 {
     struct sfs_vfs *vfs = parent->vfs;
     int rc;
@@ -43,7 +46,7 @@ int sfs_entry_find(struct sfs_inode *parent, const char *name, size_t len, struc
     return sfs_inode_get(vfs, row->ino, out);
 }
 
-/* --- lookup ----------------------------------------------------------------------------------------------------------------- */
+/* --- lookup --------------------------------------------------------------------------------------------- */
 
 static int lookup_dots(struct sfs_inode *parent, const char *name, struct sfs_inode **out)
 {
@@ -51,7 +54,8 @@ static int lookup_dots(struct sfs_inode *parent, const char *name, struct sfs_in
     int rc;
 
     sfs_mutex_lock(&parent->lock);
-    rc = S_ISDIR(parent->row.mode) || name[1] == '\0' ? 0 : -ENOTDIR; /* "." of any inode: NFS handles are found again that way */
+    /* "." of any inode: NFS handles are found again that way */
+    rc = S_ISDIR(parent->row.mode) || name[1] == '\0' ? 0 : -ENOTDIR;
     ino = name[1] == '\0' ? parent->ino : parent->row.parent;
     sfs_mutex_unlock(&parent->lock);
     return rc ? rc : sfs_inode_get(parent->vfs, ino, out);
@@ -133,7 +137,7 @@ int sfs_vfs_resolve(struct sfs_vfs *vfs, const char *path, uint64_t *ino)
     return 0;
 }
 
-/* --- making ------------------------------------------------------------------------------------------------------------------ */
+/* --- making --------------------------------------------------------------------------------------------- */
 
 struct making {
     mode_t mode;             /* with type */
@@ -270,7 +274,8 @@ static int make_named(struct sfs_vfs *vfs, uint64_t parent, struct making *m, st
     return rc;
 }
 
-int sfs_vfs_mknod(struct sfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode, dev_t rdev, const struct sfs_cred *cred, struct stat *st)
+int sfs_vfs_mknod(struct sfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode, dev_t rdev,
+                  const struct sfs_cred *cred, struct stat *st)
 {
     struct making m = {.mode = mode & (S_IFMT | 07777), .rdev = rdev, .name = name, .cred = cred};
 
@@ -290,16 +295,22 @@ int sfs_vfs_mknod(struct sfs_vfs *vfs, uint64_t parent, const char *name, mode_t
     return make_named(vfs, parent, &m, st);
 }
 
-int sfs_vfs_mkdir(struct sfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode, const struct sfs_cred *cred, struct stat *st)
+int sfs_vfs_mkdir(struct sfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode,
+                  const struct sfs_cred *cred, struct stat *st)
 {
     struct making m = {.mode = (mode & 07777) | S_IFDIR, .name = name, .cred = cred};
 
     return make_named(vfs, parent, &m, st);
 }
 
-int sfs_vfs_symlink(struct sfs_vfs *vfs, uint64_t parent, const char *name, const char *target, const struct sfs_cred *cred, struct stat *st)
+int sfs_vfs_symlink(struct sfs_vfs *vfs, uint64_t parent, const char *name, const char *target,
+                    const struct sfs_cred *cred, struct stat *st)
 {
-    struct making m = {.mode = S_IFLNK | 0777, .name = name, .cred = cred, .target = target, .target_len = strnlen(target, SFS_SYMLINK_MAX + 1)};
+    struct making m = {.mode = S_IFLNK | 0777,
+                       .name = name,
+                       .cred = cred,
+                       .target = target,
+                       .target_len = strnlen(target, SFS_SYMLINK_MAX + 1)};
 
     if (m.target_len > SFS_SYMLINK_MAX)
         return -ENAMETOOLONG;
@@ -308,7 +319,8 @@ int sfs_vfs_symlink(struct sfs_vfs *vfs, uint64_t parent, const char *name, cons
     return make_named(vfs, parent, &m, st);
 }
 
-int sfs_vfs_tmpfile(struct sfs_vfs *vfs, uint64_t parent, mode_t mode, int flags, const struct sfs_cred *cred, struct stat *st, struct sfs_file **out)
+int sfs_vfs_tmpfile(struct sfs_vfs *vfs, uint64_t parent, mode_t mode, int flags, const struct sfs_cred *cred,
+                    struct stat *st, struct sfs_file **out)
 {
     struct making m = {.mode = (mode & 07777) | S_IFREG, .cred = cred};
     struct sfs_inode *i;
@@ -351,7 +363,7 @@ int sfs_vfs_readlink(struct sfs_vfs *vfs, uint64_t ino, char *buf, size_t cap, s
     return rc;
 }
 
-/* --- links --------------------------------------------------------------------------------------------------------------------- */
+/* --- links ---------------------------------------------------------------------------------------------- */
 
 static int link_locked(struct sfs_inode *i, struct sfs_inode *parent, const char *name, size_t len)
 {
@@ -448,7 +460,8 @@ void sfs_link_dropped(struct sfs_inode *i, bool gone, bool *reap)
 }
 
 /* Everything locked: deletes the entry of i in parent. */
-static int remove_locked(struct sfs_inode *parent, struct sfs_inode *i, const char *name, size_t len, bool *reap)
+static int remove_locked(struct sfs_inode *parent, struct sfs_inode *i, const char *name, size_t len,
+                         bool *reap)
 {
     struct sfs_catalog *cat = parent->vfs->cat;
     bool dir = S_ISDIR(i->row.mode), gone = false, empty = true;

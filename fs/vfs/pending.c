@@ -1,17 +1,23 @@
 /* The commit client of a mounted space: what its inodes have for the next commit.
  *
- * Pending is what differs between an inode in memory and its rows: attributes, extents, inline contents, size. collect hands it over while the gate is closed; from then on memory counts it as
- * being in the catalog, since a commit that fails makes the pool read-only.
+ * Pending is what differs between an inode in memory and its rows: attributes, extents, inline contents,
+ * size. collect hands it over while the gate is closed; from then on memory counts it as being in the
+ * catalog, since a commit that fails makes the pool read-only.
  *
  * Invariants
  *   (P1) an inode that differs from its rows is on the pending list, or in a batch, or dead.
- *   (P2) rule 3: the size handed over never reaches beyond data that is only in memory. Let S be the size in memory, B the base (the size last handed over, or that of a moment when nothing was dirty; lowered by every
- *        truncation since), and L the lowest byte beyond B that is in a block dirty or being written and has nothing stored below it: then it is min(S, L). Up to B old contents are there, stored and pending or already in
- *        the catalog; from B to L all is stored, or a hole that a program made. As long as it is less than S the inode stays pending.
+ *   (P2) rule 3: the size handed over never reaches beyond data that is only in memory. Let S be the size in
+ *        memory, B the base (the size last handed over, or that of a moment when nothing was dirty; lowered
+ *        by every truncation since), and L the lowest byte beyond B that is in a block dirty or being written
+ *        and has nothing stored below it: then it is min(S, L). Up to B old contents are there, stored and
+ *        pending or already in the catalog; from B to L all is stored, or a hole that a program made. As long
+ *        as it is less than S the inode stays pending.
  *   (P3) inline contents go from the catalog in the change that brings the extents of block 0 (I1).
- *   (P4) a file that was emptied and is being written anew (a program replaces its contents in place) keeps its old contents until something new is stored, unless somebody asks for durability. So a crash
+ *   (P4) a file that was emptied and is being written anew (a program replaces its contents in place) keeps
+ *        its old contents until something new is stored, unless somebody asks for durability. So a crash
  *        shortly after doesn't leave it empty.
- *   (P5) from collect to done, in_batch tells immediate updates of the row to wait for the batch (I4), and the inode is held, so that `lost` finds it. */
+ *   (P5) from collect to done, in_batch tells immediate updates of the row to wait for the batch (I4), and
+ *        the inode is held, so that `lost` finds it. */
 #include "fs/vfs/vfs_impl.h"
 
 #include <stdlib.h>
@@ -37,7 +43,8 @@ static uint64_t honest_size(struct sfs_inode *i)
     uint64_t size = i->row.size, base = i->base_size < size ? i->base_size : size, b;
 
     for (b = sfs_dirty_lowest(&i->dirty, base); b < size; b = sfs_dirty_lowest(&i->dirty, b + SFS_BLOCK)) {
-        uint64_t end = b + SFS_BLOCK < size ? b + SFS_BLOCK : size, hole = first_unstored(i, b > base ? b : base, end);
+        uint64_t end = b + SFS_BLOCK < size ? b + SFS_BLOCK : size,
+                 hole = first_unstored(i, b > base ? b : base, end);
         if (hole < end)
             return hole;
     }
@@ -228,10 +235,11 @@ static void done(void *ctx, int result)
 
 void sfs_pending_client_init(struct sfs_vfs *vfs)
 {
-    vfs->client = (struct sfs_commit_client){.prepare = prepare, .collect = collect, .lost = lost, .done = done, .ctx = vfs};
+    vfs->client = (struct sfs_commit_client){
+        .prepare = prepare, .collect = collect, .lost = lost, .done = done, .ctx = vfs};
 }
 
-/* --- the commit timer ---------------------------------------------------------------------------------------------------------- */
+/* --- the commit timer ----------------------------------------------------------------------------------- */
 
 /* table_lock held: an idle space costs no I/O. */
 static bool is_idle(struct sfs_vfs *vfs)

@@ -1,7 +1,9 @@
 /* Deleting what has no name and is not open any more.
  *
- * Such an inode stays in the catalog with nlink 0 until its rows are gone: a crash leaves it there for the next open (an orphan). Small ones go in the call that took the last name; the others here, a few rows at a
- * time, so that the catalog is never held for long. An inode is dead from the moment when it is queued: nobody opens or links it again. */
+ * Such an inode stays in the catalog with nlink 0 until its rows are gone: a crash leaves it there for the
+ * next open (an orphan). Small ones go in the call that took the last name; the others here, a few rows at a
+ * time, so that the catalog is never held for long. An inode is dead from the moment when it is queued:
+ * nobody opens or links it again. */
 #include "fs/vfs/vfs_impl.h"
 
 #include "fs/base/log.h"
@@ -12,7 +14,8 @@
 static int delete_rows(struct sfs_vfs *vfs, uint64_t ino, unsigned max, bool *all)
 {
     unsigned n = 0;
-    int rc = sfs_catalog_extent_delete(vfs->cat, ino, 0, SFS_OFFSET_MAX, max, sfs_commit_removed, vfs->data, &n);
+    int rc =
+        sfs_catalog_extent_delete(vfs->cat, ino, 0, SFS_OFFSET_MAX, max, sfs_commit_removed, vfs->data, &n);
 
     *all = !rc && n < max;
     return rc;
@@ -48,7 +51,8 @@ static int reap(struct sfs_vfs *vfs, uint64_t ino)
     return rc;
 }
 
-/* A dead inode that was in a batch when it died: only once that is applied nothing is added to it any more. */
+/* A dead inode that was in a batch when it died: only once that is applied nothing is added to it any more.
+ * */
 static void wait_for_batch(struct sfs_inode *i)
 {
     struct sfs_lockset set = {.vfs = i->vfs, .v = {i}, .n = 1};
@@ -63,7 +67,8 @@ void sfs_reap_later(struct sfs_inode *i)
     bool queue;
 
     sfs_mutex_lock(&i->lock);
-    queue = i->row.nlink == 0 && i->nopen == 0 && !i->dead; /* somebody may have opened it since; then its release comes here again */
+    /* somebody may have opened it since; then its release comes here again */
+    queue = i->row.nlink == 0 && i->nopen == 0 && !i->dead;
     if (queue) {
         sfs_inode_bury(i);
         sfs_mutex_lock(&vfs->table_lock);
@@ -74,7 +79,8 @@ void sfs_reap_later(struct sfs_inode *i)
     sfs_mutex_unlock(&i->lock);
 }
 
-/* The next orphan of a crash: one that nobody has in memory. With the namespace lock held no inode is between the catalog and the table. */
+/* The next orphan of a crash: one that nobody has in memory. With the namespace lock held no inode is between
+ * the catalog and the table. */
 static int next_orphan(struct sfs_vfs *vfs, uint64_t after, uint64_t *ino)
 {
     int rc;

@@ -1,13 +1,15 @@
 /* rename(2).
  *
- * Rule 3: a file that replaces another brings its data along. So its data is written out first, and when anything of it is pending, the names change inside the commit gate (C3): the commit that has the new name has
- * the data, too. */
+ * Rule 3: a file that replaces another brings its data along. So its data is written out first, and when
+ * anything of it is pending, the names change inside the commit gate (C3): the commit that has the new name
+ * has the data, too. */
 #include "fs/vfs/names.h"
 
 #include <linux/fs.h>
 #include <string.h>
 
-#define FLUSH_TRIES 4 /* somebody writes on meanwhile: what was there before the call is stored all the same */
+/* Somebody writes on meanwhile: what was there before the call is stored all the same. */
+#define FLUSH_TRIES 4
 
 struct renaming {
     struct sfs_vfs *vfs;
@@ -142,9 +144,11 @@ static int exchange(struct renaming *r)
     struct sfs_catalog *cat = r->vfs->cat;
     int rc, delta = (int)is_dir(r->dst) - (int)is_dir(r->src);
 
-    rc = sfs_catalog_dentry_replace(cat, r->from->ino, r->name, r->len, r->dst->ino, r->dst->row.mode & S_IFMT);
+    rc = sfs_catalog_dentry_replace(cat, r->from->ino, r->name, r->len, r->dst->ino,
+                                    r->dst->row.mode & S_IFMT);
     if (!rc)
-        rc = sfs_catalog_dentry_replace(cat, r->to->ino, r->newname, r->newlen, r->src->ino, r->src->row.mode & S_IFMT);
+        rc = sfs_catalog_dentry_replace(cat, r->to->ino, r->newname, r->newlen, r->src->ino,
+                                        r->src->row.mode & S_IFMT);
     if (!rc)
         rc = update_moved(r->src, r->to);
     if (!rc)
@@ -182,7 +186,8 @@ static int move(struct renaming *r)
     return rc;
 }
 
-/* Within one directory, -1 and +1 make nothing; update_parents does them one after the other on the same row, which is right too. */
+/* Within one directory, -1 and +1 make nothing; update_parents does them one after the other on the same row,
+ * which is right too. */
 static int rename_locked(struct renaming *r)
 {
     int rc = check_locked(r);
@@ -246,12 +251,14 @@ static int rename_names(struct renaming *r, bool flush)
     return rc;
 }
 
-int sfs_vfs_rename(struct sfs_vfs *vfs, uint64_t parent, const char *name, uint64_t newparent, const char *newname, unsigned flags)
+int sfs_vfs_rename(struct sfs_vfs *vfs, uint64_t parent, const char *name, uint64_t newparent,
+                   const char *newname, unsigned flags)
 {
     struct renaming r = {.vfs = vfs, .name = name, .newname = newname, .flags = flags};
     int rc;
 
-    if ((flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE)) || flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+    if ((flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE)) ||
+        flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
         return -EINVAL;
     rc = sfs_name_length(name, -EBUSY, &r.len);
     if (!rc)

@@ -6,7 +6,8 @@
 #define DIRTY_LIMIT_BYTES (256ull << 20)
 #define COMMIT_INTERVAL_NS 5000000000ull
 #define CACHE_INODES 100000u
-#define INODE_BYTES 1024u /* what a small file takes of the pool, about: for the number of files that still fit */
+/* What a small file takes of the pool, about: for the number of files that still fit. */
+#define INODE_BYTES 1024u
 
 int sfs_vfs_writable(struct sfs_vfs *vfs)
 {
@@ -23,7 +24,8 @@ void sfs_vfs_make_room(struct sfs_vfs *vfs)
 {
     struct sfs_volume_stat vs;
 
-    sfs_volume_stat(vfs->volume, &vs); /* after a mount, groups that aren't counted yet seem full: this counts them */
+    /* after a mount, groups that aren't counted yet seem full: this counts them */
+    sfs_volume_stat(vfs->volume, &vs);
     sfs_reaper_wait(vfs);
     (void)sfs_commit_wait(vfs->data, false);
 }
@@ -38,7 +40,7 @@ uint64_t sfs_vfs_root(const struct sfs_vfs *vfs)
     return vfs->root;
 }
 
-/* --- opening and closing ------------------------------------------------------------------------------------------------------ */
+/* --- opening and closing -------------------------------------------------------------------------------- */
 
 static struct sfs_vfs *vfs_new(struct sfs_volume *v, const struct sfs_vfs_opts *o)
 {
@@ -67,7 +69,8 @@ static struct sfs_vfs *vfs_new(struct sfs_volume *v, const struct sfs_vfs_opts *
     sfs_cond_init(&vfs->timer, vfs->env);
     sfs_cond_init(&vfs->reap_work, vfs->env);
     sfs_cond_init(&vfs->reap_idle, vfs->env);
-    struct sfs_inode_list *lists[] = {&vfs->lru, &vfs->pending, &vfs->batch, &vfs->dirty, &vfs->urgent, &vfs->reap};
+    struct sfs_inode_list *lists[] = {&vfs->lru,   &vfs->pending, &vfs->batch,
+                                      &vfs->dirty, &vfs->urgent,  &vfs->reap};
     for (unsigned k = 0; k < sizeof(lists) / sizeof(lists[0]); k++)
         TAILQ_INIT(lists[k]);
     sfs_pending_client_init(vfs);
@@ -118,7 +121,8 @@ static void stop(struct sfs_vfs *vfs)
     sfs_writeback_stop(vfs);
 }
 
-int sfs_vfs_open(struct sfs_volume *v, const struct sfs_vfs_opts *opts, struct sfs_vfs **out, struct sfs_error *err)
+int sfs_vfs_open(struct sfs_volume *v, const struct sfs_vfs_opts *opts, struct sfs_vfs **out,
+                 struct sfs_error *err)
 {
     static const struct sfs_vfs_opts defaults;
     struct sfs_vfs *vfs = vfs_new(v, opts ? opts : &defaults);
@@ -131,7 +135,9 @@ int sfs_vfs_open(struct sfs_volume *v, const struct sfs_vfs_opts *opts, struct s
         stop(vfs);
         vfs_free(vfs);
         if (rc == -ENOENT || rc == -EUCLEAN)
-            return sfs_error_set(err, -EUCLEAN, "The catalog has no root directory for this space. spacesfs-check can say more.");
+            return sfs_error_set(
+                err, -EUCLEAN,
+                "The catalog has no root directory for this space. spacesfs-check can say more.");
         return sfs_error_set(err, rc, "The space cannot be opened: error %d.", -rc);
     }
     *out = vfs;
@@ -209,7 +215,7 @@ int sfs_vfs_set_readonly(struct sfs_vfs *vfs, bool readonly)
     return sfs_vfs_sync(vfs); /* what came in between */
 }
 
-/* --- statfs --------------------------------------------------------------------------------------------------------------------- */
+/* --- statfs --------------------------------------------------------------------------------------------- */
 
 int sfs_vfs_statfs(struct sfs_vfs *vfs, struct sfs_vfs_statfs *out)
 {

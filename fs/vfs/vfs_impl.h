@@ -1,4 +1,5 @@
-/* The inside of fs/vfs: the handle of a mounted space, and what its files share. Only fs/vfs includes this. */
+/* The inside of fs/vfs: the handle of a mounted space, and what its files share. Only fs/vfs includes this.
+ * */
 #ifndef SFS_VFS_VFS_IMPL_H
 #define SFS_VFS_VFS_IMPL_H
 
@@ -10,7 +11,8 @@
 #define SFS_WRITEBACK_THREADS 4u
 #define SFS_LINK_MAX 65000u
 #define SFS_SYMLINK_MAX 4095u
-#define SFS_COMMIT_VOLUME_BYTES (8ull << 20)  /* a catalog transaction this large is committed before its time */
+/* A catalog transaction this large is committed before its time. */
+#define SFS_COMMIT_VOLUME_BYTES (8ull << 20)
 #define SFS_COMMIT_VOLUME_PIECES 32768u       /* likewise pending pieces in memory */
 
 struct sfs_vfs {
@@ -31,7 +33,8 @@ struct sfs_vfs {
 
     struct sfs_mutex ns;       /* SFS_RANK_NAMESPACE: every change of names */
 
-    struct sfs_mutex table_lock; /* SFS_RANK_ITABLE: all down to the blank line, and in inodes what inode.h says */
+    /* SFS_RANK_ITABLE: all down to the blank line, and in inodes what inode.h says */
+    struct sfs_mutex table_lock;
     struct sfs_inode *inodes;    /* by ino */
     struct sfs_inode_list lru;   /* neither used nor looked up */
     uint64_t nlru;

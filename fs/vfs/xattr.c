@@ -1,4 +1,5 @@
-/* Extended attributes: straight in the catalog. A flag of the inode says that there may be some, so that asking costs nothing for most. */
+/* Extended attributes: straight in the catalog. A flag of the inode says that there may be some, so that
+ * asking costs nothing for most. */
 #include "fs/vfs/vfs_impl.h"
 
 #include <linux/limits.h>
@@ -40,14 +41,16 @@ static int set_locked(struct sfs_inode *i, const char *name, const void *value, 
         rc = i->row.flags & SFS_INODE_HAS_XATTR ? 0 : -ENODATA;
     }
     if (!rc)
-        rc = sfs_catalog_xattr_set(cat, i->ino, name, value, len, flags & XATTR_CREATE, flags & XATTR_REPLACE);
+        rc =
+            sfs_catalog_xattr_set(cat, i->ino, name, value, len, flags & XATTR_CREATE, flags & XATTR_REPLACE);
     sfs_catalog_unlock(cat);
     if (!rc)
         sfs_inode_touch(i, false);
     return rc;
 }
 
-int sfs_vfs_setxattr(struct sfs_vfs *vfs, uint64_t ino, const char *name, const void *value, size_t len, int flags, const struct sfs_cred *cred)
+int sfs_vfs_setxattr(struct sfs_vfs *vfs, uint64_t ino, const char *name, const void *value, size_t len,
+                     int flags, const struct sfs_cred *cred)
 {
     struct sfs_inode *i;
     int rc = check_name(name);

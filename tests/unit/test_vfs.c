@@ -16,7 +16,8 @@ static const struct sfs_cred root = {.privileged = true, .umask = 022};
 static void mount_space(struct fixture *f)
 {
     struct sfs_error err = {0};
-    struct sfs_vfs_opts opts = {.commit_interval_ns = 3600ull * 1000000000ull}; /* commits only where a test asks */
+    /* commits only where a test asks */
+    struct sfs_vfs_opts opts = {.commit_interval_ns = 3600ull * 1000000000ull};
 
     open_pool(f);
     use_space(f, "s");
@@ -133,15 +134,15 @@ static void set_size(struct sfs_file *f, uint64_t size)
     cr_assert_eq((uint64_t)st.st_size, size);
 }
 
-#define VFS_TEST(name)                                                                                                                                \
-    static void name##_body(struct fixture *f);                                                                                                       \
-    Test(vfs, name)                                                                                                                                   \
-    {                                                                                                                                                 \
-        in_sim(1, name##_body);                                                                                                                       \
-    }                                                                                                                                                 \
+#define VFS_TEST(name)                          \
+    static void name##_body(struct fixture *f); \
+    Test(vfs, name)                             \
+    {                                           \
+        in_sim(1, name##_body);                 \
+    }                                           \
     static void name##_body(struct fixture *f)
 
-/* --- contents ------------------------------------------------------------------------------------------------------------------------- */
+/* --- contents ------------------------------------------------------------------------------------------- */
 
 VFS_TEST(small_and_large_files_come_back)
 {
@@ -361,7 +362,8 @@ static void random_file(struct fixture *f)
     begin(f, 64, SFS_MIRROR2);
     struct sfs_file *file = open_new("f");
     for (unsigned step = 0; step < 400; step++) {
-        uint64_t off = (uint64_t)rand() % (rand() % 3 ? 20000 : SPAN - 1), len = 1 + (uint64_t)rand() % (rand() % 4 ? 3000 : 1500000);
+        uint64_t off = (uint64_t)rand() % (rand() % 3 ? 20000 : SPAN - 1),
+                 len = 1 + (uint64_t)rand() % (rand() % 4 ? 3000 : 1500000);
         if (len > SPAN - off)
             len = SPAN - off;
         switch (rand() % 12) {
@@ -409,7 +411,7 @@ Test(vfs, random_file)
     in_sim(5, random_file);
 }
 
-/* --- crashes --------------------------------------------------------------------------------------------------------------------------- */
+/* --- crashes -------------------------------------------------------------------------------------------- */
 
 VFS_TEST(fsynced_data_survives_and_sizes_are_never_ahead_of_data)
 {
@@ -503,7 +505,7 @@ VFS_TEST(orphans_of_a_crash_give_their_space_back)
     finish(f);
 }
 
-/* --- names ------------------------------------------------------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------------------------- */
 
 struct listing {
     char names[64][16];
@@ -658,13 +660,18 @@ VFS_TEST(the_rest_of_the_kinds)
 
 VFS_TEST(attributes)
 {
-    struct stat st, set = {.st_mode = 04755, .st_uid = 3, .st_gid = 4, .st_mtim = {-5, 999999999}, .st_atim = {1ll << 40, 1}};
+    struct stat st, set = {.st_mode = 04755,
+                           .st_uid = 3,
+                           .st_gid = 4,
+                           .st_mtim = {-5, 999999999},
+                           .st_atim = {1ll << 40, 1}};
     size_t n;
 
     begin(f, 64, SFS_MIRROR2);
     struct sfs_file *a = open_new("a");
     uint64_t ino = sfs_file_ino(a);
-    cr_assert_eq(sfs_vfs_setattr(vfs, ino, &set, SFS_SET_MODE | SFS_SET_MTIME | SFS_SET_ATIME, &root, &st), 0);
+    cr_assert_eq(sfs_vfs_setattr(vfs, ino, &set, SFS_SET_MODE | SFS_SET_MTIME | SFS_SET_ATIME, &root, &st),
+                 0);
     cr_assert_eq(st.st_mode, S_IFREG | 04755);
     sfs_vfs_release(a);
     reopen(f);
@@ -711,7 +718,7 @@ VFS_TEST(extended_attributes)
     finish(f);
 }
 
-/* --- limits and failures ------------------------------------------------------------------------------------------------------------------ */
+/* --- limits and failures -------------------------------------------------------------------------------- */
 
 VFS_TEST(a_full_space_says_so_and_frees_again)
 {

@@ -1,11 +1,13 @@
-/* The extent map of a file, against a byte-by-byte model, and its changed ranges against a model of the catalog's rows. */
+/* The extent map of a file, against a byte-by-byte model, and its changed ranges against a model of the
+ * catalog's rows. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/vfs/map.h"
 
-/* A stored extent of the tests: its byte k is (id * 31 + k) % 251 + 1; trimming to 64 KiB granules makes another one. */
+/* A stored extent of the tests: its byte k is (id * 31 + k) % 251 + 1; trimming to 64 KiB granules makes
+ * another one. */
 struct sfs_stored {
     int refs;
     uint32_t id, start, rlen;
@@ -262,7 +264,8 @@ Test(vfs_map, shifting)
     model_free(m);
 }
 
-/* Any sequence of writes, punches and commits: M1 to M3 hold, and the rows end up saying what the map says. */
+/* Any sequence of writes, punches and commits: M1 to M3 hold, and the rows end up saying what the map says.
+ * */
 static void random_changes(unsigned seed)
 {
     struct model *m = model_new();

@@ -1,4 +1,5 @@
-/* A mounted space used by several real threads at once, on directories: for the thread sanitizer, and for what fibers cannot show. */
+/* A mounted space used by several real threads at once, on directories: for the thread sanitizer, and for
+ * what fibers cannot show. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -121,10 +122,12 @@ static void check_after(struct sfs_vfs *vfs)
     }
 }
 
-static void open_all(struct sfs_env *env, const char *disk, struct sfs_pool **pool, struct sfs_volume **v, struct sfs_vfs **vfs)
+static void open_all(struct sfs_env *env, const char *disk, struct sfs_pool **pool, struct sfs_volume **v,
+                     struct sfs_vfs **vfs)
 {
     struct sfs_pool_open_opts o = {0};
-    struct sfs_vfs_opts vo = {.commit_interval_ns = 20000000, .dirty_limit_bytes = 4 << 20, .cache_inodes = 5};
+    struct sfs_vfs_opts vo = {
+        .commit_interval_ns = 20000000, .dirty_limit_bytes = 4 << 20, .cache_inodes = 5};
     struct sfs_error err = {0};
 
     cr_assert_eq(sfs_pool_open(env, disk, &o, pool, &err), 0, "%s", err.text);
