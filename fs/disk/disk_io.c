@@ -76,7 +76,7 @@ static unsigned io_prepare(struct sfs_io *ios, unsigned n)
 unsigned sfs_io_run(struct sfs_io *ios, unsigned n)
 {
     unsigned failed = 0, used = 0, rest = io_prepare(ios, n);
-    struct sfs_batch *batch = NULL;
+    struct sfs_requests *batch = NULL;
 
     /* Writes and syncs first: they run while cached reads are copied here. */
     for (int pass = 0; pass < 2 && rest > 0; pass++) {
@@ -88,7 +88,7 @@ unsigned sfs_io_run(struct sfs_io *ios, unsigned n)
                 ios[i].result = 0;
                 continue;
             }
-            if (!batch && !(batch = sfs_batch_new(ios[i].disk->env, n))) {
+            if (!batch && !(batch = sfs_requests_new(ios[i].disk->env, n))) {
                 ios[i].result = -ENOMEM;
                 continue;
             }
@@ -97,13 +97,13 @@ unsigned sfs_io_run(struct sfs_io *ios, unsigned n)
         }
     }
     if (used > 0)
-        sfs_batch_wait(batch);
+        sfs_requests_wait(batch);
     for (unsigned i = 0; i < n; i++) {
         if (ios[i].result == NOT_YET)
             ios[i].result = (int)batch->rq[i].result;
         failed += ios[i].result != 0;
     }
-    sfs_batch_put(batch);
+    sfs_requests_put(batch);
     return failed;
 }
 
@@ -149,7 +149,7 @@ int sfs_slot_list_add(struct sfs_slot_list *l, uint32_t slot)
 
 int sfs_disk_slab_list(struct sfs_disk *d, void (*fn)(uint32_t slot, void *ctx), void *ctx)
 {
-    struct sfs_batch *b = sfs_request_new(d, SFS_RQ_SLAB_LIST);
+    struct sfs_requests *b = sfs_request_new(d, SFS_RQ_SLAB_LIST);
     if (!b)
         return -ENOMEM;
     int rc = (int)sfs_request_run(b);
@@ -157,7 +157,7 @@ int sfs_disk_slab_list(struct sfs_disk *d, void (*fn)(uint32_t slot, void *ctx),
         for (size_t i = 0; i < b->rq[0].slots.n; i++)
             fn(b->rq[0].slots.slots[i], ctx);
     }
-    sfs_batch_put(b);
+    sfs_requests_put(b);
     return rc;
 }
 
@@ -165,13 +165,13 @@ int sfs_disk_check(struct sfs_disk *d)
 {
     if (sfs_disk_state(d) != SFS_DISK_ONLINE)
         return -ENODEV;
-    struct sfs_batch *b = sfs_request_new(d, SFS_RQ_CHECK);
+    struct sfs_requests *b = sfs_request_new(d, SFS_RQ_CHECK);
     if (!b)
         return 0; /* nothing is known against the disk */
     int rc = (int)sfs_request_run(b);
     if (rc < 0)
         rc = -ENODEV;
-    sfs_batch_put(b);
+    sfs_requests_put(b);
     return rc;
 }
 
@@ -189,7 +189,7 @@ int sfs_disk_write_label(struct sfs_disk *d, const struct sfs_label *l)
     if (d->backend->readonly)
         return -EROFS;
     struct sfs_label *next = malloc(sizeof *next);
-    struct sfs_batch *b = sfs_request_new(d, SFS_RQ_LABEL);
+    struct sfs_requests *b = sfs_request_new(d, SFS_RQ_LABEL);
     struct sfs_buf *buf = sfs_buf_new(SFS_LABEL_BYTES);
     int rc = -ENOMEM;
     if (!next || !b || !buf)
@@ -217,7 +217,7 @@ int sfs_disk_write_label(struct sfs_disk *d, const struct sfs_label *l)
     }
 out:
     sfs_buf_unref(buf);
-    sfs_batch_put(b);
+    sfs_requests_put(b);
     free(next);
     return rc;
 }

@@ -9,9 +9,9 @@
 
 /* --- metadata --------------------------------------------------------------------------------- */
 
-static struct sfs_batch *meta_request(struct sfs_disk *d, enum sfs_rq_op op, const char *name, int *rc)
+static struct sfs_requests *meta_request(struct sfs_disk *d, enum sfs_rq_op op, const char *name, int *rc)
 {
-    struct sfs_batch *b = NULL;
+    struct sfs_requests *b = NULL;
     if (sfs_disk_state(d) != SFS_DISK_ONLINE)
         *rc = -ENODEV;
     else if (!sfs_meta_name_ok(name))
@@ -42,7 +42,7 @@ int64_t sfs_disk_meta_read(struct sfs_disk *d, const char *name, void *buf, size
     int rc = 0;
     if (!meta_range_ok(len, off))
         return -EINVAL;
-    struct sfs_batch *b = meta_request(d, SFS_RQ_META_READ, name, &rc);
+    struct sfs_requests *b = meta_request(d, SFS_RQ_META_READ, name, &rc);
     if (!b)
         return rc;
     size_t had = 0;
@@ -65,7 +65,7 @@ int64_t sfs_disk_meta_read(struct sfs_disk *d, const char *name, void *buf, size
     if (result > 0)
         memcpy((uint8_t *)buf + had, b->rq[0].buf->data, (size_t)result);
 out:
-    sfs_batch_put(b);
+    sfs_requests_put(b);
     return result < 0 ? result : (int64_t)had + result;
 }
 
@@ -74,7 +74,7 @@ int sfs_disk_meta_write(struct sfs_disk *d, const char *name, const void *buf, s
     int rc = 0;
     if (!meta_range_ok(len, off))
         return -EINVAL;
-    struct sfs_batch *b = meta_request(d, SFS_RQ_META_WRITE, name, &rc);
+    struct sfs_requests *b = meta_request(d, SFS_RQ_META_WRITE, name, &rc);
     if (!b)
         return rc;
     b->rq[0].off = off;
@@ -86,7 +86,7 @@ int sfs_disk_meta_write(struct sfs_disk *d, const char *name, const void *buf, s
         memcpy(b->rq[0].buf->data, buf, len);
         rc = (int)sfs_request_run(b);
     }
-    sfs_batch_put(b);
+    sfs_requests_put(b);
     return rc;
 }
 
@@ -95,12 +95,12 @@ static int meta_run(struct sfs_disk *d, enum sfs_rq_op op, const char *name, uin
     int rc = 0;
     if (!meta_range_ok(0, off))
         return -EINVAL;
-    struct sfs_batch *b = meta_request(d, op, name, &rc);
+    struct sfs_requests *b = meta_request(d, op, name, &rc);
     if (!b)
         return rc;
     b->rq[0].off = off;
     rc = (int)sfs_request_run(b);
-    sfs_batch_put(b);
+    sfs_requests_put(b);
     return rc;
 }
 

@@ -6,9 +6,9 @@
 
 /* --- batches ---------------------------------------------------------------------------------- */
 
-struct sfs_batch *sfs_batch_new(struct sfs_env *env, unsigned n)
+struct sfs_requests *sfs_requests_new(struct sfs_env *env, unsigned n)
 {
-    struct sfs_batch *b = calloc(1, sizeof *b + n * sizeof b->rq[0]);
+    struct sfs_requests *b = calloc(1, sizeof *b + n * sizeof b->rq[0]);
     if (!b)
         return NULL;
     b->env = env;
@@ -21,7 +21,7 @@ struct sfs_batch *sfs_batch_new(struct sfs_env *env, unsigned n)
     return b;
 }
 
-void sfs_batch_put(struct sfs_batch *b)
+void sfs_requests_put(struct sfs_requests *b)
 {
     if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
@@ -37,7 +37,7 @@ void sfs_batch_put(struct sfs_batch *b)
 /* First result wins: an abandoned request's worker comes too late. */
 static void request_finish(struct sfs_request *rq, int64_t result)
 {
-    struct sfs_batch *b = rq->batch;
+    struct sfs_requests *b = rq->batch;
     sfs_mutex_lock(&b->m);
     if (!rq->done) {
         rq->done = true;
@@ -64,7 +64,7 @@ void sfs_request_alive(struct sfs_request *rq)
 
 /* With batch.m held: the disk of a request that has shown no life for too long (NULL: none), and when to look
  * again. */
-static struct sfs_disk *batch_find_stalled(struct sfs_batch *b, uint64_t now_ns, uint64_t *deadline_ns)
+static struct sfs_disk *batch_find_stalled(struct sfs_requests *b, uint64_t now_ns, uint64_t *deadline_ns)
 {
     *deadline_ns = UINT64_MAX;
     for (unsigned i = 0; i < b->n; i++) {
@@ -82,7 +82,7 @@ static struct sfs_disk *batch_find_stalled(struct sfs_batch *b, uint64_t now_ns,
     return NULL;
 }
 
-void sfs_batch_wait(struct sfs_batch *b)
+void sfs_requests_wait(struct sfs_requests *b)
 {
     sfs_mutex_lock(&b->m);
     while (b->pending > 0) {
@@ -100,9 +100,9 @@ void sfs_batch_wait(struct sfs_batch *b)
     sfs_mutex_unlock(&b->m);
 }
 
-struct sfs_batch *sfs_request_new(struct sfs_disk *d, enum sfs_rq_op op)
+struct sfs_requests *sfs_request_new(struct sfs_disk *d, enum sfs_rq_op op)
 {
-    struct sfs_batch *b = sfs_batch_new(d->env, 1);
+    struct sfs_requests *b = sfs_requests_new(d->env, 1);
     if (b) {
         b->rq[0].disk = d;
         b->rq[0].op = op;
@@ -110,10 +110,10 @@ struct sfs_batch *sfs_request_new(struct sfs_disk *d, enum sfs_rq_op op)
     return b;
 }
 
-int64_t sfs_request_run(struct sfs_batch *b)
+int64_t sfs_request_run(struct sfs_requests *b)
 {
     if (sfs_request_submit(&b->rq[0]) == 0)
-        sfs_batch_wait(b);
+        sfs_requests_wait(b);
     return b->rq[0].result;
 }
 
@@ -121,12 +121,12 @@ int64_t sfs_request_run_simple(struct sfs_disk *d, enum sfs_rq_op op, uint32_t s
 {
     if (sfs_disk_state(d) != SFS_DISK_ONLINE)
         return -ENODEV;
-    struct sfs_batch *b = sfs_request_new(d, op);
+    struct sfs_requests *b = sfs_request_new(d, op);
     if (!b)
         return -ENOMEM;
     b->rq[0].slot = slot;
     int64_t rc = sfs_request_run(b);
-    sfs_batch_put(b);
+    sfs_requests_put(b);
     return rc;
 }
 
@@ -142,11 +142,11 @@ static void queue_fail_queued(struct sfs_disk *d, int64_t result)
 {
     struct sfs_request *rq;
     while ((rq = TAILQ_FIRST(&d->queued)) != NULL) {
-        struct sfs_batch *b = rq->batch;
+        struct sfs_requests *b = rq->batch;
         TAILQ_REMOVE(&d->queued, rq, link);
         d->counters.queued--;
         request_finish(rq, result);
-        sfs_batch_put(b);
+        sfs_requests_put(b);
     }
 }
 
@@ -180,7 +180,7 @@ static void worker_leave(struct sfs_worker *w)
 static void worker_serve(struct sfs_worker *w, struct sfs_request *rq)
 {
     struct sfs_disk *d = w->disk;
-    struct sfs_batch *b = rq->batch;
+    struct sfs_requests *b = rq->batch;
     w->current = rq;
     TAILQ_REMOVE(&d->queued, rq, link);
     TAILQ_INSERT_TAIL(&d->running, rq, link);
@@ -195,7 +195,7 @@ static void worker_serve(struct sfs_worker *w, struct sfs_request *rq)
     d->counters.queued--;
     sfs_mutex_unlock(&d->m);
     request_finish(rq, result);
-    sfs_batch_put(b);
+    sfs_requests_put(b);
     sfs_mutex_lock(&d->m);
 }
 
@@ -244,7 +244,7 @@ static int worker_start(struct sfs_disk *d)
 int sfs_request_submit(struct sfs_request *rq)
 {
     struct sfs_disk *d = rq->disk;
-    struct sfs_batch *b = rq->batch;
+    struct sfs_requests *b = rq->batch;
     bool more = false;
     sfs_mutex_lock(&d->m);
     if (d->closing || !disk_usable(d)) {

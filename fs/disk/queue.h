@@ -41,7 +41,7 @@ enum sfs_rq_op {
 
 struct sfs_request {
     TAILQ_ENTRY(sfs_request) link; /* disk.m */
-    struct sfs_batch *batch;
+    struct sfs_requests *batch;
     struct sfs_disk *disk;
     enum sfs_rq_op op;
     uint32_t slot;
@@ -57,7 +57,7 @@ struct sfs_request {
     int64_t result;             /* batch.m until done */
 };
 
-struct sfs_batch {
+struct sfs_requests {
     struct sfs_env *env;
     struct sfs_mutex m;
     struct sfs_cond c;
@@ -100,16 +100,16 @@ struct sfs_disk {
     struct sfs_label *label;
 };
 
-struct sfs_batch *sfs_batch_new(struct sfs_env *env, unsigned n); /* NULL: no memory */
-void sfs_batch_put(struct sfs_batch *b);                          /* NULL is fine */
+struct sfs_requests *sfs_requests_new(struct sfs_env *env, unsigned n); /* NULL: no memory */
+void sfs_requests_put(struct sfs_requests *b);                          /* NULL is fine */
 /* 0, or -ENODEV when the disk is out of use: the request is done at once, with that result. */
 int sfs_request_submit(struct sfs_request *rq);
-void sfs_batch_wait(struct sfs_batch *b);
+void sfs_requests_wait(struct sfs_requests *b);
 void sfs_request_alive(struct sfs_request *rq);
 
 /* A batch of one, for the caller to fill in and run: returns the result. */
-struct sfs_batch *sfs_request_new(struct sfs_disk *d, enum sfs_rq_op op);
-int64_t sfs_request_run(struct sfs_batch *b);
+struct sfs_requests *sfs_request_new(struct sfs_disk *d, enum sfs_rq_op op);
+int64_t sfs_request_run(struct sfs_requests *b);
 /* One that needs a slot at most. */
 int64_t sfs_request_run_simple(struct sfs_disk *d, enum sfs_rq_op op, uint32_t slot);
 

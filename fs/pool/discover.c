@@ -235,8 +235,11 @@ static int by_path(struct search *s, const char *path, struct sfs_error *err)
             rc = sfs_error_set(err, -ENOENT, "%s is not a disk of any pool (it bears no label). Name a pool, or a disk of one.", path);
     }
     free(p);
+    /* Paths in labels and the registry are absolute, so that they mean something to everybody. */
+    char *abs = !rc && strncmp(path, "sim:", 4) ? realpath(path, NULL) : NULL;
     if (!rc)
-        look(s, path);
+        look(s, abs ? abs : path);
+    free(abs);
     return rc;
 }
 

@@ -41,9 +41,34 @@ static bool due(void *ctx, int disk)
     return true;
 }
 
+/* The job's row: made when a run begins, closed when it ends. One that a crash left open is closed by the next. */
+static void store_job(struct sfs_pool *p, bool ended, bool whole, const char *text)
+{
+    struct sfs_heal_status s;
+    sfs_heal_status(p->heal, &s);
+    struct sfs_job_row *j = &p->heal_job;
+    int64_t now = sfs_env_wall(p->env).tv_sec;
+    if (!ended) {
+        *j = (struct sfs_job_row){.started = now};
+        snprintf(j->kind, sizeof(j->kind), "heal");
+    }
+    snprintf(j->state, sizeof(j->state), "%s", !ended ? "running" : whole ? "done" : "incomplete");
+    snprintf(j->what, sizeof(j->what), "pool");
+    snprintf(j->result, sizeof(j->result), "%.*s", (int)sizeof(j->result) - 1, ended ? text : "");
+    j->done = s.done;
+    j->total = s.total;
+    j->ended = ended ? now : 0;
+    sfs_catalog_lock(p->cat);
+    if (!sfs_data_readonly(p->data))
+        sfs_catalog_job_put(p->cat, j);
+    sfs_catalog_unlock(p->cat);
+}
+
 static void on_event(void *ctx, const char *severity, const char *kind, const char *text)
 {
-    sfs_pool_queue_event(ctx, severity, kind, "", text);
+    struct sfs_pool *p = ctx;
+    store_job(p, strcmp(kind, "heal-started") != 0, !strcmp(kind, "heal-done"), text);
+    sfs_pool_queue_event(p, severity, kind, "", text);
 }
 
 int sfs_pool_heal_start(struct sfs_pool *p)

@@ -125,27 +125,48 @@ static int add_spaces(struct sfs_pool *p, struct sfs_pool_info *out)
 
 /* --- healing ------------------------------------------------------------------------------------------------------------------------------------- */
 
+#define JOBS_SHOWN 20u
+
+struct job_rows {
+    struct sfs_job_info *v;
+    unsigned n;
+};
+
+static int take_job(const struct sfs_job_row *row, void *ctx)
+{
+    struct job_rows *r = ctx;
+    r->v[r->n++] = (struct sfs_job_info){.row = *row};
+    return r->n == JOBS_SHOWN;
+}
+
+/* The latest jobs, newest first; one that is running with its progress, one that a crash cut short as interrupted. */
 static int add_jobs(struct sfs_pool *p, struct sfs_pool_info *out)
 {
-    out->jobs = calloc(1, sizeof(*out->jobs));
-    if (!out->jobs)
+    struct job_rows rows = {.v = calloc(JOBS_SHOWN, sizeof(*out->jobs))};
+    if (!rows.v)
         return -ENOMEM;
-    if (!p->heal)
-        return 0;
-    struct sfs_heal_status s;
-    sfs_heal_status(p->heal, &s);
-    if (!s.running && (!s.runs || !s.last_result))
-        return 0;
-    struct sfs_job_info *j = &out->jobs[out->njobs++];
-    j->row.id = 1;
-    snprintf(j->row.kind, sizeof(j->row.kind), "heal");
-    snprintf(j->row.state, sizeof(j->row.state), "%s", s.running ? "running" : "waiting");
-    snprintf(j->row.result, sizeof(j->row.result), "%s", s.running ? "" : s.last_text);
-    j->row.done = s.done;
-    j->row.total = s.total;
-    j->rate_bytes_s = s.rate_bytes_s;
-    j->eta_s = s.eta_s;
-    return 0;
+    sfs_catalog_lock(p->cat);
+    int rc = sfs_catalog_job_each(p->cat, take_job, &rows);
+    sfs_catalog_unlock(p->cat);
+    out->jobs = rows.v;
+    out->njobs = rows.n;
+    struct sfs_heal_status s = {0};
+    if (p->heal)
+        sfs_heal_status(p->heal, &s);
+    for (unsigned i = 0; i < out->njobs; i++) {
+        struct sfs_job_info *j = &out->jobs[i];
+        if (strcmp(j->row.state, "running"))
+            continue;
+        if (i || !s.running) {
+            snprintf(j->row.state, sizeof(j->row.state), "interrupted");
+            continue;
+        }
+        j->row.done = s.done;
+        j->row.total = s.total;
+        j->rate_bytes_s = s.rate_bytes_s;
+        j->eta_s = s.eta_s;
+    }
+    return rc < 0 ? rc : 0;
 }
 
 /* Could the slabs of the disk that holds most be built anew on the others? Each group that has one there needs a free slab on a disk that it does not use; as many as fit by most free first. */
@@ -217,8 +238,8 @@ static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
         o->health = SFS_DEGRADED;
         if (healing)
             snprintf(v, cap, "All data is readable, and is being given its redundancy back (%s%s). Nothing needs to be done.", away ? "missing: " : "healing", names);
-        else if (o->njobs)
-            snprintf(v, cap, "All data is readable, but some has less redundancy than it should, and healing is stuck: %s", o->jobs[0].row.result);
+        else if (o->njobs && !strcmp(o->jobs[0].row.state, "incomplete"))
+            snprintf(v, cap, "All data is readable, but some has less redundancy than it should, and healing is stuck: %s.", o->jobs[0].row.result);
         else
             snprintf(v, cap, "All data is readable, but some has less redundancy than it should%s%s. Connect the disk again, or run `spacesfs heal %s` to build what it held on the others at once.", away ? "; missing: " : "", names, p->name);
     } else if (away) {

@@ -56,6 +56,7 @@ struct sfs_pool {
     uint64_t catalog_room_bytes; /* atomic: as last measured */
     struct sfs_data *data;
     struct sfs_heal *heal;
+    struct sfs_job_row heal_job; /* of the heal thread: the run under way, or the last */
     bool heal_now;               /* without the delay; atomic */
     uint64_t heal_now_until_run; /* heal_now ends with this run of the job; 0: not set */
     uint64_t heal_again_ns;      /* not before, when the last run left something */

@@ -355,6 +355,11 @@ int sfs_inode_write(struct sfs_inode *i, const void *data, size_t len, uint64_t 
     *n = 0;
     if (i->dirty.ndirty == 0 && i->dirty.nwriting == 0)
         i->base_size = i->row.size; /* all of it is stored */
+    if (off / SFS_CHUNK != (off + len - 1) / SFS_CHUNK) { /* what cannot be read fails the whole, not its end */
+        struct edges e;
+        rc = read_edges(i, off, off + len, &e);
+        free(e.data);
+    }
     while (!rc && *n < len) {
         size_t done, part = (size_t)min64(len - *n, SFS_CHUNK - (off + *n) % SFS_CHUNK);
         rc = write_part(i, p + *n, part, off + *n, &made_room, &done);

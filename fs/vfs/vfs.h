@@ -29,8 +29,8 @@ int sfs_vfs_set_readonly(struct sfs_vfs *vfs, bool readonly); /* remount; to rea
 
 struct sfs_cred { uid_t uid; gid_t gid; mode_t umask; bool privileged; /* may keep set-gid and chown */ };
 
-/* Look-up count: lookup, mknod, mkdir, symlink, create, link each count 1 on success for the inode they return; forget takes n back. An inode with a count stays in memory, and open unlinked files live until the last
- * close and forget. */
+/* Look-up count: lookup, mknod, mkdir, symlink, create, link each count 1 on success for the inode they return; forget takes n back. An inode with a count stays in memory, and keeps its
+ * attributes; an unlinked file keeps its contents until the last close. */
 int sfs_vfs_lookup(struct sfs_vfs *vfs, uint64_t parent, const char *name, struct stat *st);   /* "." and ".." work */
 void sfs_vfs_forget(struct sfs_vfs *vfs, uint64_t ino, uint64_t n);
 int sfs_vfs_getattr(struct sfs_vfs *vfs, uint64_t ino, struct stat *st);
