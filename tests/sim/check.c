@@ -77,6 +77,7 @@ static bool contents_fit(struct sim_actor *a, struct found *f, unsigned state, b
                      (unsigned long long)a->tree.states[state].number, (unsigned long long)a->tree.states[0].number,
                      (unsigned long long)a->tree.states[a->tree.nstates - 1].number, m.why);
             note_versions(a, i->ino, &old->content);
+            sim_note_places(a, i->ino);
             free(made.segs);
             return false;
         }
@@ -253,8 +254,10 @@ void sim_check_live(struct sim_run *r, struct sim_actor *a)
         const struct sim_inode *old = known(a, i->ino);
         struct sim_match m = {.exact = !a->space->damaged, .eio_ok = a->space->damaged};
 
-        if (S_ISREG(i->mode) && (!old || sim_match_file(a, i->ino, &old->content, sim_content_size(&i->content), &m) < 0))
+        if (S_ISREG(i->mode) && (!old || sim_match_file(a, i->ino, &old->content, sim_content_size(&i->content), &m) < 0)) {
+            sim_note_places(a, i->ino);
             sim_fail(r, "%s/%s, inode %llu: %s", a->space->name, a->dir, (unsigned long long)i->ino, m.why);
+        }
         if (i->lookups)
             sfs_vfs_forget(a->space->vfs, i->ino, i->lookups);
     }

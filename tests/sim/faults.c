@@ -2,6 +2,7 @@
  *
  *   away      unplugged: unsynced writes lost. Returns as it was
  *   impaired  failed a request, stalled, was away or full: data that was written meanwhile may lack its copy there, until a heal has ended well
+ *   thin      when all disks are full, data that had been accepted is stored with fewer copies rather than lost, and an event says so
  *   rotten    bytes on it may be wrong, or from another time; until it was away when a heal ended well (then nothing of it is in use)
  *
  * A disk may be hurt as long as no more than `budget` are hurt at a time. Spaces that bear fewer are damaged: from then on EIO is allowed there, wrong
@@ -41,6 +42,18 @@ static bool may_hurt(const struct sim_run *r, unsigned disk)
     return r->disks[disk].member && count(hurt_mask(r) | 1u << disk) <= r->budget;
 }
 
+void sim_log_line(struct sim_run *r, const char *text)
+{
+    const char *counts = strstr(text, "is stored with ");
+    unsigned members = 0, have, want;
+
+    for (unsigned i = 0; i < r->ndisks; i++)
+        members += r->disks[i].member;
+    if (strstr(text, "written-degraded") && counts && sscanf(counts, "is stored with %u of %u slabs", &have, &want) == 2 &&
+        members - count(r->away | r->impaired) >= want)
+        r->thin = true; /* there were disks enough */
+}
+
 void sim_hurt_disk(struct sim_run *r, uint32_t *mask, unsigned disk)
 {
     *mask |= 1u << disk;
@@ -49,7 +62,7 @@ void sim_hurt_disk(struct sim_run *r, uint32_t *mask, unsigned disk)
     for (unsigned i = 0; i < r->nspaces; i++) {
         struct sim_space *s = &r->spaces[i];
 
-        if (sim_hurt(r) > sfs_resiliency_tolerance(s->resiliency) && !s->damaged) {
+        if ((sim_hurt(r) > sfs_resiliency_tolerance(s->resiliency) || r->thin) && !s->damaged) {
             s->damaged = true;
             sim_note(r, "space %s is past its promise", s->name);
         }
@@ -105,6 +118,7 @@ bool sim_heal(struct sim_run *r)
         return false;
     if (away == r->away && impaired == r->impaired && rotten == r->rotten) { /* nothing happened during it */
         r->healed |= r->away;
+        r->thin = false;
         r->impaired &= r->stalled | r->full | r->armed; /* what may yet happen isn't healed */
         r->rotten &= ~r->away;
         r->stats.heals++;

@@ -63,6 +63,8 @@ void sim_fail(struct sim_run *r, const char *fmt, ...)
 static void log_line(enum sfs_log_level level, const char *text, void *ctx)
 {
     (void)level;
+    if (sim_run_current())
+        sim_log_line(sim_run_current(), text);
     if (*(bool *)ctx)
         fprintf(stderr, "                      log: %s\n", text);
 }

@@ -139,6 +139,14 @@ static int match_contents(struct sim_actor *a, struct sfs_file *f, const struct 
                 return -1;
             continue;
         }
+        for (uint64_t at = off; rc == -EIO && at < off + len; at += SIM_BLOCK) { /* where? */
+            size_t one = off + len - at < SIM_BLOCK ? (size_t)(off + len - at) : SIM_BLOCK;
+
+            if (sfs_vfs_read(f, buf, one, at, &got) == -EIO) {
+                snprintf(m->why, sizeof(m->why), "the block at %llu can't be read (EIO)", (unsigned long long)at);
+                return -1;
+            }
+        }
         if (rc < 0 || got != len) {
             snprintf(m->why, sizeof(m->why), "reading at %llu: %s, %zu bytes of %zu", (unsigned long long)off, strerror(-rc), got, len);
             return -1;
@@ -148,6 +156,39 @@ static int match_contents(struct sim_actor *a, struct sfs_file *f, const struct 
         a->run->stats.bytes_checked += len;
     }
     return 0;
+}
+
+struct noted {
+    struct sim_run *run;
+    uint64_t ino;
+};
+
+static int note_piece(void *ctx, uint64_t off, uint64_t len, uint64_t group, uint64_t goff, uint32_t slen)
+{
+    struct noted *n = ctx;
+    struct sfs_place places[24];
+    char where[300] = "", resiliency[16] = "inline";
+    unsigned count = 0;
+
+    if (group && sfs_pool_places(n->run->pool, group, goff, slen, places, 24, &count, resiliency) < 0)
+        count = 0;
+    for (unsigned i = 0; i < count && i < 24; i++) {
+        size_t used = strlen(where);
+
+        snprintf(where + used, sizeof(where) - used, " %u.%u=%s:%u%s", places[i].column, places[i].copy, places[i].disk[0] ? places[i].disk : "-",
+                 places[i].slot, places[i].online ? "" : "(off)");
+    }
+    sim_note(n->run, "  inode %llu at %llu, %llu bytes: group %llu at %llu, %u stored, %s%s", (unsigned long long)n->ino, (unsigned long long)off,
+             (unsigned long long)len, (unsigned long long)group, (unsigned long long)goff, slen, resiliency, where);
+    return 0;
+}
+
+void sim_note_places(struct sim_actor *a, uint64_t ino)
+{
+    struct noted n = {.run = a->run, .ino = ino};
+
+    if (a->run->opt.verbose)
+        sfs_vfs_map(a->space->vfs, ino, note_piece, &n);
 }
 
 int sim_match_file(struct sim_actor *a, uint64_t ino, const struct sim_content *c, uint64_t size, struct sim_match *m)

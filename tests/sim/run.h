@@ -116,6 +116,7 @@ struct sim_run {
     uint32_t impaired;        /* failed, was away or full: data may lack its copy there until a heal has ended well */
     uint32_t rotten;          /* bad bytes may lie on it */
     uint32_t stalled, full, armed; /* now; armed: a request will fail */
+    bool thin;                /* for want of room something accepted was stored with fewer copies, and said so: until a heal has ended well */
     unsigned budget;          /* how many disks may be hurt at a time */
     bool faulted;             /* in this epoch: ages promise nothing */
     bool doomed;              /* more was broken than the pool can bear: it may refuse everything until reopened */
@@ -133,8 +134,12 @@ void sim_fail(struct sim_run *r, const char *fmt, ...) __attribute__((format(pri
 void sim_note(struct sim_run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* --verbose */
 void sim_hash(struct sim_run *r, uint64_t value); /* into the event hash */
 
+/* faults.c */
+void sim_log_line(struct sim_run *r, const char *text); /* what the pool says */
+
 /* run.c: the whole of it; fails by sim_fail. plan.reached is filled. */
 void sim_run(struct sim_options *opt, struct sim_stats *stats, uint64_t *hash);
+struct sim_run *sim_run_current(void); /* the one under way, or NULL */
 
 /* config.c */
 void sim_configure(struct sim_run *r);
@@ -204,6 +209,7 @@ struct sim_match {
     char why[512];
 };
 int sim_match_file(struct sim_actor *a, uint64_t ino, const struct sim_content *c, uint64_t size, struct sim_match *m); /* 0, or -1 with why */
+void sim_note_places(struct sim_actor *a, uint64_t ino); /* --verbose: on which disks it lies */
 bool sim_match_range(struct sim_actor *a, const struct sim_content *c, uint64_t off, const uint8_t *data, size_t len, struct sim_match *m);
 
 #endif
