@@ -445,7 +445,7 @@ Test(server, shutdown)
 }
 
 /* While it ends, those who wait for the end of their connection get it only after the pool is closed. */
-Test(server, connections_outlive_the_pool, .init = open_pool, .fini = NULL)
+Test(ending, connections_outlive_the_pool, .init = open_pool, .timeout = 120)
 {
     struct sfs_error err = {0};
     struct pollfd p = {.events = POLLIN};
