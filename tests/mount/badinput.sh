@@ -65,7 +65,7 @@ done
 refused 1 'nopool|known' spacesfs space create nopool/s --resiliency mirror2
 spacesfs space create p/s --resiliency mirror2
 refused 1 'exist|already' spacesfs space create p/s --resiliency mirror2
-spacesfs space list p | grep -q ' s ' || spacesfs space list p | grep -q 's' || fail "the space isn't listed"
+spacesfs space list p | has ' s ' || spacesfs space list p | has 's' || fail "the space isn't listed"
 
 say "mounting"
 refused 1 'nope' spacesfs mount p/nope m

@@ -26,7 +26,7 @@ for ((n = 1; n <= kills; n++)); do
     sleep "0.$((RANDOM % 10))$((RANDOM % 10))"
     [ $((RANDOM % 4)) -ne 0 ] || sleep 1
     daemon=$(daemon_of p)
-    [ -n "$daemon" ] || fail "kill $n: there is no daemon"
+    [ -n "$daemon" ] || fail "kill $n: the daemon has gone by itself"
     kill -9 "$daemon"
     for pid in "${pids[@]}"; do
         code=0

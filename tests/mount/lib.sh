@@ -60,7 +60,7 @@ our_processes() { # programs of this build that run with this test's state
         "$SFS_BUILD"/cli/*) ;;
         *) continue ;;
         esac
-        if tr '\0' '\n' < "$pid/environ" 2> /dev/null | grep -qxF "SFS_RUN_DIR=$SFS_RUN_DIR"; then
+        if tr '\0' '\n' < "$pid/environ" 2> /dev/null | has -xF "SFS_RUN_DIR=$SFS_RUN_DIR"; then
             echo "${pid#/proc/}"
         fi
     done
@@ -125,6 +125,7 @@ refused() { # CODE REGEX COMMAND...
         fail "\`$*\` does not say /$regex/"
     fi
 }
+has() { grep "$@" > /dev/null; } # reads to the end, unlike grep -q: nobody gets SIGPIPE
 is() { [ "$1" = "$2" ] || fail "${3:-value}: got \"$1\", not \"$2\""; }
 json() { # FILTER < JSON: a value of one key on the top level, by name
     sed -n 's/.*"'"$1"'": *"\{0,1\}\([^",}]*\).*/\1/p' | head -n 1
@@ -150,12 +151,15 @@ health() { # POOL: healthy, degraded, at-risk
 }
 health_is() { [ "$(health "$1")" = "$2" ]; }
 daemon_of() { # POOL: the process that serves it
-    local pid
+    local pid fd
     for pid in $(our_processes); do
-        if ls -l "/proc/$pid/fd" 2> /dev/null | grep -q /dev/fuse; then
-            echo "$pid"
-        fi
-    done | head -n 1
+        for fd in "/proc/$pid/fd"/*; do
+            if [ "$(readlink "$fd")" = /dev/fuse ]; then
+                echo "$pid"
+                return
+            fi
+        done
+    done
 }
 no_daemon() { [ -z "$(our_processes)" ]; }
 mounted() { mountpoint -q "$1"; }

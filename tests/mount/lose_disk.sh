@@ -38,7 +38,7 @@ end_load() {
 }
 unwell() { [ "$(health p)" != healthy ]; }
 state_is() { # DISK STATE
-    spacesfs disk list p | grep -E "^ *$1 " | grep -q " $2 "
+    spacesfs disk list p | grep -E "^ *$1 " | has " $2 "
 }
 healed() { # WHAT: everything, with the disk away
     spacesfs heal p --wait || fail "healing fails after: $1"
@@ -49,7 +49,7 @@ lost() { # DISK HOW
     within 45 unwell
     grep -q "$1" status || { cat status; fail "status doesn't name $1"; }
     state_is "$1" missing || state_is "$1" failed || { spacesfs disk list p; fail "$1 is not shown as missing"; }
-    spacesfs events p | grep -q "$1" || fail "no event tells of $1"
+    spacesfs events p | has "$1" || fail "no event tells of $1"
 }
 
 say "a directory is renamed"

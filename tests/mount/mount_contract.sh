@@ -29,8 +29,8 @@ spacesfs space create p/t --resiliency mirror2
 say "mount -t fuse.spacesfs"
 mount -t fuse.spacesfs p/s m
 is "$(findmnt -no SOURCE,FSTYPE m | tr -s ' ')" "p/s fuse.spacesfs"
-findmnt -no OPTIONS m | grep -q allow_other || fail "no allow_other: other users can't use it"
-findmnt -no OPTIONS m | grep -q default_permissions || fail "no default_permissions"
+findmnt -no OPTIONS m | has allow_other || fail "no allow_other: other users can't use it"
+findmnt -no OPTIONS m | has default_permissions || fail "no default_permissions"
 echo one > m/file
 daemon=$(daemon_of p)
 
@@ -47,7 +47,7 @@ say "remount to ro and back"
 mount -o remount,ro m
 refused 1 'read-only' touch m/refused
 is "$(cat m/file)" one
-findmnt -no OPTIONS m | grep -qw ro || fail "the kernel doesn't know it is read-only"
+findmnt -no OPTIONS m | has -w ro || fail "the kernel doesn't know it is read-only"
 mount -o remount,rw m
 touch m/accepted
 is "$(daemon_of p)" "$daemon" "daemon after remounting"
