@@ -54,6 +54,21 @@ static char *join(const char *path, const char *name)
     return out;
 }
 
+/* As much as there is: read may give less at a time. -1 for an error anywhere in it. */
+static ssize_t read_full(int fd, uint8_t *buf, size_t len)
+{
+    size_t done = 0;
+    while (done < len) {
+        ssize_t n = read(fd, buf + done, len - done);
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
 static void compare_bytes(int da, int db, const char *name, const char *path)
 {
     static uint8_t a[1 << 17], b[1 << 17];
@@ -67,7 +82,7 @@ static void compare_bytes(int da, int db, const char *name, const char *path)
         return;
     }
     for (;;) {
-        ssize_t na = read(fa, a, sizeof(a)), nb = read(fb, b, sizeof(b));
+        ssize_t na = read_full(fa, a, sizeof(a)), nb = read_full(fb, b, sizeof(b));
         if (na < 0)
             error(2, errno, "%s", path);
         if (nb < 0) {
