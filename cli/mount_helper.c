@@ -1,4 +1,5 @@
-/* /sbin/mount.spacesfs and /sbin/mount.fuse.spacesfs: what mount(8) runs for the types spacesfs and fuse.spacesfs.
+/* /sbin/mount.spacesfs and /sbin/mount.fuse.spacesfs: what mount(8) runs for the types spacesfs and
+ * fuse.spacesfs.
  *
  *   mount.spacesfs SOURCE DIR [-sfnvrw] [-N NAMESPACE] [-o OPTIONS] [-t TYPE] */
 #include <getopt.h>
@@ -32,7 +33,8 @@ static char *add(char *list, const char *more)
 
 int main(int argc, char **argv)
 {
-    static const struct option long_options[] = {{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {NULL, 0, NULL, 0}};
+    static const struct option long_options[] = {
+        {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {NULL, 0, NULL, 0}};
     bool fake = false, verbose = false;
     struct sfs_mount_opts opts;
     struct sfs_error err;
@@ -42,16 +44,38 @@ int main(int argc, char **argv)
     unsetenv("POSIXLY_CORRECT"); /* mount(8) puts options behind operands */
     while ((c = getopt_long(argc, argv, "hVfnrsvwN:o:t:", long_options, NULL)) != -1) {
         switch (c) {
-        case 'f': fake = true; break;
-        case 'v': verbose = true; break;
-        case 'r': options = add(options, "ro"); break;
-        case 'w': options = add(options, "rw"); break;
-        case 'o': options = add(options, optarg); break;
-        case 'n': case 's': case 'N': case 't':
+        case 'f':
+            fake = true;
+            break;
+        case 'v':
+            verbose = true;
+            break;
+        case 'r':
+            options = add(options, "ro");
+            break;
+        case 'w':
+            options = add(options, "rw");
+            break;
+        case 'o':
+            options = add(options, optarg);
+            break;
+        case 'n':
+        case 's':
+        case 'N':
+        case 't':
             break; /* there is no mtab; mount(8) has entered the namespace; the type is known */
-        case 'h': fputs(usage, stdout); free(options); return 0;
-        case 'V': printf("mount.spacesfs %s\n", SFS_VERSION); free(options); return 0;
-        default: fputs(usage, stderr); free(options); return EXIT_USAGE;
+        case 'h':
+            fputs(usage, stdout);
+            free(options);
+            return 0;
+        case 'V':
+            printf("mount.spacesfs %s\n", SFS_VERSION);
+            free(options);
+            return 0;
+        default:
+            fputs(usage, stderr);
+            free(options);
+            return EXIT_USAGE;
         }
     }
     if (argc - optind != 2) {

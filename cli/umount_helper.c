@@ -1,4 +1,5 @@
-/* /sbin/umount.spacesfs and /sbin/umount.fuse.spacesfs: what umount(8) runs for the types spacesfs and fuse.spacesfs, so that it returns only when all is durable.
+/* /sbin/umount.spacesfs and /sbin/umount.fuse.spacesfs: what umount(8) runs for the types spacesfs and
+ * fuse.spacesfs, so that it returns only when all is durable.
  *
  *   umount.spacesfs DIR [-flnrv] [-N NAMESPACE] [-t TYPE] */
 #include <getopt.h>
@@ -15,21 +16,38 @@ static const char usage[] = "usage: umount.spacesfs DIR [-flnrv]\n"
 
 int main(int argc, char **argv)
 {
-    static const struct option long_options[] = {{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {NULL, 0, NULL, 0}};
+    static const struct option long_options[] = {
+        {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {NULL, 0, NULL, 0}};
     bool lazy = false, force = false, verbose = false;
     int c, rc;
 
     unsetenv("POSIXLY_CORRECT"); /* umount(8) puts options behind the operand */
     while ((c = getopt_long(argc, argv, "hVflnrvN:t:", long_options, NULL)) != -1) {
         switch (c) {
-        case 'f': force = true; break;
-        case 'l': lazy = true; break;
-        case 'v': verbose = true; break;
-        case 'n': case 'r': case 'N': case 't':
-            break; /* no mtab; umount(8) itself remounts read-only; the namespace is entered; the type is known */
-        case 'h': fputs(usage, stdout); return 0;
-        case 'V': printf("umount.spacesfs %s\n", SFS_VERSION); return 0;
-        default: fputs(usage, stderr); return EXIT_USAGE;
+        case 'f':
+            force = true;
+            break;
+        case 'l':
+            lazy = true;
+            break;
+        case 'v':
+            verbose = true;
+            break;
+        case 'n':
+        case 'r':
+        case 'N':
+        case 't':
+            break; /* no mtab; umount(8) itself remounts read-only; the namespace is entered; the type is
+                      known */
+        case 'h':
+            fputs(usage, stdout);
+            return 0;
+        case 'V':
+            printf("umount.spacesfs %s\n", SFS_VERSION);
+            return 0;
+        default:
+            fputs(usage, stderr);
+            return EXIT_USAGE;
         }
     }
     if (argc - optind != 1) {

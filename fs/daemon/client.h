@@ -7,7 +7,8 @@
 /* A connection to a pool's daemon: the descriptor, or -ENOENT, -ECONNREFUSED (none runs), -errno. */
 int sfs_client_connect(const char *run_dir, const char *pool);
 /* One request, one reply; as sfs_control_ask. -ECONNRESET: the daemon has ended meanwhile. */
-int sfs_client_request(int fd, const json_t *request, sfs_control_progress progress, void *ctx, json_t **reply);
+int sfs_client_request(int fd, const json_t *request, sfs_control_progress progress, void *ctx,
+                       json_t **reply);
 /* Waits until the daemon closes the connection, for timeout_ms at most. */
 void sfs_client_wait_end(int fd, int timeout_ms);
 /* Did the request succeed? Else fills err with the daemon's words. */

@@ -16,8 +16,8 @@ static json_t *ping(struct sfs_control_call *c)
     if (rc < 0)
         return sfs_control_fail(rc, &err);
     sfs_uuid_format(sfs_pool_uuid(c->pool), uuid);
-    return sfs_control_ok(json_pack("{s:s, s:s, s:i, s:s}", "pool", sfs_pool_name(c->pool), "uuid", uuid, "pid", (int)getpid(),
-                                    "version", SFS_VERSION),
+    return sfs_control_ok(json_pack("{s:s, s:s, s:i, s:s}", "pool", sfs_pool_name(c->pool), "uuid", uuid,
+                                    "pid", (int)getpid(), "version", SFS_VERSION),
                           NULL);
 }
 
@@ -73,7 +73,10 @@ json_t *sfs_control_call(struct sfs_control_call *c)
                 return commands[i].run(c);
             return sfs_control_error(-ENOTSUP, "the pool is not mounted: no daemon runs that could do this");
         }
-    return sfs_control_fail(sfs_error_set(&err, -ENOSYS, "unknown command \"%.40s\" (is another version of spacesfs running?)", name), &err);
+    return sfs_control_fail(
+        sfs_error_set(&err, -ENOSYS, "unknown command \"%.40s\" (is another version of spacesfs running?)",
+                      name),
+        &err);
 }
 
 json_t *sfs_control_run(struct sfs_pool *p, const json_t *request, sfs_control_progress progress, void *ctx)
@@ -83,11 +86,12 @@ json_t *sfs_control_run(struct sfs_pool *p, const json_t *request, sfs_control_p
     return sfs_control_call(&c);
 }
 
-/* --- requests and replies -------------------------------------------------------------------------------------------------------------- */
+/* --- requests and replies --------------------------------------------------------------------- */
 
 int sfs_control_args(const json_t *request, struct sfs_error *err, const char *fmt, ...)
 {
-    json_t *args = json_copy((json_t *)(uintptr_t)request); /* shallow: what is taken out of it belongs to the request */
+    json_t *args =
+        json_copy((json_t *)(uintptr_t)request); /* shallow: what is taken out of it belongs to the request */
     json_error_t why = {.text = "out of memory"};
     va_list ap;
     int rc;
@@ -107,8 +111,8 @@ static json_t *make_error(int code, const char *text)
     const char *name = strerrorname_np(code);
     json_t *words = sfs_control_text(text);
 
-    return json_pack("{s:b, s:{s:s, s:i, s:o}}", "ok", 0, "error", "code", name ? name : "EIO", "errno", code, "text",
-                     words ? words : json_string(""));
+    return json_pack("{s:b, s:{s:s, s:i, s:o}}", "ok", 0, "error", "code", name ? name : "EIO", "errno", code,
+                     "text", words ? words : json_string(""));
 }
 
 json_t *sfs_control_error(int code, const char *text)
@@ -146,10 +150,15 @@ json_t *sfs_control_done(int rc, const struct sfs_error *err)
     return rc < 0 ? sfs_control_fail(rc, err) : sfs_control_ok(json_object(), NULL);
 }
 
-/* Length of the UTF-8 sequence at s, 0 if it isn't one. json_string checks again: this only finds where it would stop. */
+/* Length of the UTF-8 sequence at s, 0 if it isn't one. json_string checks again: this only finds where it
+ * would stop. */
 static size_t utf8_len(const unsigned char *s)
 {
-    size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    size_t n = s[0] < 0x80                   ? 1
+               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+               : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                             : 0;
     json_t *one;
 
     for (size_t i = 1; i < n; i++)

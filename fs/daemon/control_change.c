@@ -10,7 +10,7 @@
 
 #define HEAL_LOOK_NS 300000000ull
 
-/* --- spaces ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- spaces ----------------------------------------------------------------------------------- */
 
 struct typed {
     const char *name, *resiliency, *size, *columns, *interleave, *provisioning, *compression;
@@ -101,7 +101,8 @@ static int parse_settings(const struct typed *t, struct parsed *p, struct sfs_er
     if (rc == 0 && t->provisioning) {
         p->fixed = strcmp(t->provisioning, "fixed") == 0;
         if (!p->fixed && strcmp(t->provisioning, "thin") != 0)
-            rc = sfs_error_set(err, -EINVAL, "provisioning: \"%s\" is not one of thin, fixed", t->provisioning);
+            rc = sfs_error_set(err, -EINVAL, "provisioning: \"%s\" is not one of thin, fixed",
+                               t->provisioning);
         p->settings.fixed = &p->fixed;
     }
     if (rc == 0 && t->compression)
@@ -110,16 +111,17 @@ static int parse_settings(const struct typed *t, struct parsed *p, struct sfs_er
 }
 
 static json_t *space_settings(struct sfs_control_call *c,
-                              int (*fn)(struct sfs_pool *, const char *, const struct sfs_space_settings *, struct sfs_error *))
+                              int (*fn)(struct sfs_pool *, const char *, const struct sfs_space_settings *,
+                                        struct sfs_error *))
 {
     struct typed t = {0};
     struct sfs_error err = {0};
     struct parsed p;
     int rc;
 
-    rc = sfs_control_args(c->request, &err, "{s:s, s?s, s?s, s?s, s?s, s?s, s?s !}", "name", &t.name, "resiliency", &t.resiliency,
-                          "size", &t.size, "columns", &t.columns, "interleave", &t.interleave, "provisioning", &t.provisioning, "compression",
-                          &t.compression);
+    rc = sfs_control_args(c->request, &err, "{s:s, s?s, s?s, s?s, s?s, s?s, s?s !}", "name", &t.name,
+                          "resiliency", &t.resiliency, "size", &t.size, "columns", &t.columns, "interleave",
+                          &t.interleave, "provisioning", &t.provisioning, "compression", &t.compression);
     if (rc == 0)
         rc = parse_settings(&t, &p, &err);
     if (rc == 0)
@@ -161,14 +163,15 @@ json_t *sfs_control_space_destroy(struct sfs_control_call *c)
     return sfs_control_done(rc, &err);
 }
 
-/* --- disks ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- disks ------------------------------------------------------------------------------------ */
 
 static int parse_disk(const json_t *from, struct sfs_disk_spec *spec, struct sfs_error *err)
 {
     json_t *size = NULL;
     int rc;
 
-    rc = sfs_control_args(from, err, "{s:s, s?s, s?o !}", "path", &spec->path, "name", &spec->name, "size", &size);
+    rc = sfs_control_args(from, err, "{s:s, s?s, s?o !}", "path", &spec->path, "name", &spec->name, "size",
+                          &size);
     if (rc < 0)
         return rc;
     /* The daemon's working directory isn't the user's. */
@@ -195,7 +198,8 @@ json_t *sfs_control_disk_add(struct sfs_control_call *c)
     if (rc == 0) {
         n = json_array_size(disks);
         if (n == 0 || n > SFS_LABEL_PEERS)
-            rc = sfs_error_set(&err, -EINVAL, "malformed request: \"disks\" is a list of 1 to %u disks", SFS_LABEL_PEERS);
+            rc = sfs_error_set(&err, -EINVAL, "malformed request: \"disks\" is a list of 1 to %u disks",
+                               SFS_LABEL_PEERS);
     }
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = parse_disk(json_array_get(disks, i), &specs[i], &err);
@@ -216,7 +220,7 @@ json_t *sfs_control_disk_set(struct sfs_control_call *c)
     return sfs_control_done(rc, &err);
 }
 
-/* --- the pool --------------------------------------------------------------------------------------------------------------------------- */
+/* --- the pool --------------------------------------------------------------------------------- */
 
 json_t *sfs_control_pool_set(struct sfs_control_call *c)
 {
@@ -240,7 +244,8 @@ json_t *sfs_control_pool_get(struct sfs_control_call *c)
     rc = sfs_control_args(c->request, &err, "{s:s !}", "key", &key);
     if (rc == 0)
         rc = sfs_pool_prop_get(c->pool, key, value, sizeof(value), &err);
-    return rc < 0 ? sfs_control_fail(rc, &err) : sfs_control_ok(json_pack("{s:o}", "value", sfs_control_text(value)), NULL);
+    return rc < 0 ? sfs_control_fail(rc, &err)
+                  : sfs_control_ok(json_pack("{s:o}", "value", sfs_control_text(value)), NULL);
 }
 
 /* One look at a running heal: tells its progress. False when none runs. */
@@ -258,7 +263,8 @@ static bool heal_runs(struct sfs_control_call *c)
         if (strcmp(job->kind, "heal") != 0 || strcmp(job->state, "running") != 0)
             continue;
         runs = true;
-        progress = json_pack("{s:I, s:I, s:o}", "done", (json_int_t)job->done, "total", (json_int_t)job->total, "text", sfs_control_text(job->what));
+        progress = json_pack("{s:I, s:I, s:o}", "done", (json_int_t)job->done, "total",
+                             (json_int_t)job->total, "text", sfs_control_text(job->what));
         if (c->progress && progress)
             c->progress(c->progress_ctx, progress);
         json_decref(progress);
@@ -281,7 +287,8 @@ json_t *sfs_control_heal(struct sfs_control_call *c)
     do {
         sfs_env_sleep_ns(sfs_pool_env(c->pool), HEAL_LOOK_NS);
         if (c->cancelled && c->cancelled(c->ctx))
-            return sfs_control_error(-ECANCELED, "the daemon ends; healing goes on when the pool is opened again");
+            return sfs_control_error(-ECANCELED,
+                                     "the daemon ends; healing goes on when the pool is opened again");
     } while (heal_runs(c));
     /* Now it has an end: what it says is the verdict. */
     return sfs_control_done(sfs_pool_heal(c->pool, true, &err), &err);

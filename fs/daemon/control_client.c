@@ -39,7 +39,8 @@ int sfs_client_connect(const char *run_dir, const char *pool)
     return rc < 0 ? rc : fd;
 }
 
-int sfs_client_request(int fd, const json_t *request, sfs_control_progress progress, void *ctx, json_t **reply)
+int sfs_client_request(int fd, const json_t *request, sfs_control_progress progress, void *ctx,
+                       json_t **reply)
 {
     struct sfs_lines lines;
     const char *line;
@@ -102,7 +103,8 @@ int sfs_client_result(const json_t *reply, struct sfs_error *err)
     return sfs_error_set(err, -(int)number, "%s", text && *text ? text : strerror((int)number));
 }
 
-int sfs_control_ask(const char *run_dir, const char *pool, const json_t *request, sfs_control_progress progress, void *ctx, json_t **reply)
+int sfs_control_ask(const char *run_dir, const char *pool, const json_t *request,
+                    sfs_control_progress progress, void *ctx, json_t **reply)
 {
     int fd = sfs_client_connect(run_dir, pool), rc;
 
@@ -113,7 +115,7 @@ int sfs_control_ask(const char *run_dir, const char *pool, const json_t *request
     return rc;
 }
 
-/* --- which daemon has a mount -------------------------------------------------------------------------------------------------------- */
+/* --- which daemon has a mount ----------------------------------------------------------------- */
 
 static bool has_mount(int fd, const char *dir)
 {
@@ -122,7 +124,8 @@ static bool has_mount(int fd, const char *dir)
     size_t i;
 
     if (request && sfs_client_request(fd, request, NULL, NULL, &reply) == 0)
-        json_array_foreach(json_object_get(json_object_get(reply, "result"), "mounts"), i, mount) {
+        json_array_foreach(json_object_get(json_object_get(reply, "result"), "mounts"), i, mount)
+        {
             const char *at = json_string_value(json_object_get(mount, "dir"));
 
             if (at && strcmp(at, dir) == 0)

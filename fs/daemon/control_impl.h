@@ -1,4 +1,5 @@
-/* Inside fs/daemon only: one request on its way. control.c has the table; control_*.c the commands by noun. */
+/* Inside fs/daemon only: one request on its way. control.c has the table; control_*.c the commands by noun.
+ */
 #ifndef SFS_DAEMON_CONTROL_IMPL_H
 #define SFS_DAEMON_CONTROL_IMPL_H
 
@@ -8,18 +9,20 @@
 struct sfs_control_call {
     struct sfs_pool *pool;
     const json_t *request;
-    sfs_control_progress progress;   /* may be NULL */
+    sfs_control_progress progress; /* may be NULL */
     void *progress_ctx;
     /* What a daemon adds; all may be NULL. */
-    bool (*cancelled)(void *ctx);    /* should a long command give up? */
-    struct sfs_vfs *(*vfs_get)(void *ctx, const char *space); /* of a mounted space, else NULL; held until vfs_put */
+    bool (*cancelled)(void *ctx); /* should a long command give up? */
+    struct sfs_vfs *(*vfs_get)(void *ctx,
+                               const char *space); /* of a mounted space, else NULL; held until vfs_put */
     void (*vfs_put)(void *ctx, const char *space);
     void *ctx;
 };
 /* Runs it. Never NULL. */
 json_t *sfs_control_call(struct sfs_control_call *c);
 
-/* Takes the request (without "cmd") apart by a format of json_unpack (with '!': nothing else may be in it). What it gives out belongs to the request. 0 or -EINVAL. */
+/* Takes the request (without "cmd") apart by a format of json_unpack (with '!': nothing else may be in it).
+ * What it gives out belongs to the request. 0 or -EINVAL. */
 int sfs_control_args(const json_t *request, struct sfs_error *err, const char *fmt, ...);
 /* Replies. ok takes result over; NULL: it could not be made (-ENOMEM). */
 json_t *sfs_control_ok(json_t *result, const struct sfs_error *warning);

@@ -1,4 +1,5 @@
-/* Where a file lies: from the vfs of the mounted space, which knows of data not yet stored, or from one opened for the purpose. */
+/* Where a file lies: from the vfs of the mounted space, which knows of data not yet stored, or from one
+ * opened for the purpose. */
 #include "fs/daemon/control_impl.h"
 
 #include <inttypes.h>
@@ -21,8 +22,9 @@ struct pieces {
 
 static json_t *place_json(const struct sfs_place *p)
 {
-    return json_pack("{s:I, s:I, s:o, s:I, s:b}", "column", (json_int_t)p->column, "copy", (json_int_t)p->copy, "disk", sfs_control_text(p->disk), "slot",
-                     (json_int_t)p->slot, "online", (int)p->online);
+    return json_pack("{s:I, s:I, s:o, s:I, s:b}", "column", (json_int_t)p->column, "copy",
+                     (json_int_t)p->copy, "disk", sfs_control_text(p->disk), "slot", (json_int_t)p->slot,
+                     "online", (int)p->online);
 }
 
 /* Puts the last piece into the list. 0 or -ENOMEM. */
@@ -42,8 +44,8 @@ static int put_last(struct pieces *p)
             json_decref(places);
             return -ENOMEM;
         }
-    piece = json_pack("{s:I, s:I, s:I, s:s, s:o}", "off", (json_int_t)p->off, "len", (json_int_t)p->len, "group", (json_int_t)p->group, "resiliency",
-                      p->resiliency, "places", places);
+    piece = json_pack("{s:I, s:I, s:I, s:s, s:o}", "off", (json_int_t)p->off, "len", (json_int_t)p->len,
+                      "group", (json_int_t)p->group, "resiliency", p->resiliency, "places", places);
     return json_array_append_new(p->list, piece) == 0 ? 0 : -ENOMEM;
 }
 
@@ -52,8 +54,9 @@ static bool same_places(const struct pieces *p, const struct sfs_place *places, 
     if (n != p->nplaces)
         return false;
     for (unsigned i = 0; i < n; i++)
-        if (places[i].column != p->places[i].column || places[i].copy != p->places[i].copy || places[i].slot != p->places[i].slot ||
-            places[i].online != p->places[i].online || strcmp(places[i].disk, p->places[i].disk) != 0)
+        if (places[i].column != p->places[i].column || places[i].copy != p->places[i].copy ||
+            places[i].slot != p->places[i].slot || places[i].online != p->places[i].online ||
+            strcmp(places[i].disk, p->places[i].disk) != 0)
             return false;
     return true;
 }
@@ -102,7 +105,9 @@ static json_t *where(struct sfs_control_call *c, struct sfs_vfs *vfs, const char
     if (rc == 0)
         rc = sfs_vfs_getattr(vfs, ino, &st);
     if (rc == 0 && !S_ISREG(st.st_mode))
-        return sfs_control_fail(sfs_error_set(&err, -EINVAL, "%s is not a regular file: it lies in the catalog alone", path), &err);
+        return sfs_control_fail(
+            sfs_error_set(&err, -EINVAL, "%s is not a regular file: it lies in the catalog alone", path),
+            &err);
     p.list = json_array();
     if (rc == 0 && !p.list)
         rc = -ENOMEM;
@@ -114,7 +119,8 @@ static json_t *where(struct sfs_control_call *c, struct sfs_vfs *vfs, const char
         json_decref(p.list);
         return sfs_control_fail(sfs_error_set(&err, rc, "%s: %s", path, strerror(-rc)), &err);
     }
-    result = json_pack("{s:I, s:o, s:b}", "size", (json_int_t)st.st_size, "pieces", p.list, "inline", (int)p.is_inline);
+    result = json_pack("{s:I, s:o, s:b}", "size", (json_int_t)st.st_size, "pieces", p.list, "inline",
+                       (int)p.is_inline);
     if (result && p.truncated)
         json_object_set_new(result, "truncated", json_true());
     return sfs_control_ok(result, NULL);

@@ -1,14 +1,18 @@
 /* The daemon of a pool, from its start to its end.
  *
- * Start: sfs_daemon_start resolves the pool's name and forks. The child takes <run_dir>/POOL.lock; whoever has it is the pool's daemon, or is about to be. If another has it, the child waits until that one
- * answers (then there is nothing to start) or has ended (then the lock is free). With the lock it opens the pool (threads and SQLite begin in the child only), listens, and tells the parent through a pipe:
+ * Start: sfs_daemon_start resolves the pool's name and forks. The child takes <run_dir>/POOL.lock; whoever
+ * has it is the pool's daemon, or is about to be. If another has it, the child waits until that one answers
+ * (then there is nothing to start) or has ended (then the lock is free). With the lock it opens the pool
+ * (threads and SQLite begin in the child only), listens, and tells the parent through a pipe:
  * "+POOL" or "-ERRNO words".
  *
- * End: the last mount has ended, nobody has mounted anything within 10 s, a client asked for it, or a signal came. In this order: nothing new is mounted; mounts end and store
- * what they have; the server answers what it has begun; the pool is closed; connections end; the lock is free. So a client that waits for the end of its
- * connection, and one that waits for the lock, find a closed pool.
+ * End: the last mount has ended, nobody has mounted anything within 10 s, a client asked for it, or a signal
+ * came. In this order: nothing new is mounted; mounts end and store what they have; the server answers what
+ * it has begun; the pool is closed; connections end; the lock is free. So a client that waits for the end of
+ * its connection, and one that waits for the lock, find a closed pool.
  *
- * A pool is locked by its labels as well (fs/disk). The lock here only keeps two daemons from racing for one socket. */
+ * A pool is locked by its labels as well (fs/disk). The lock here only keeps two daemons from racing for one
+ * socket. */
 #include "fs/daemon/daemon.h"
 
 #include <fcntl.h>
@@ -33,10 +37,10 @@
 #include "fs/daemon/source.h"
 #include "fs/pool/registry.h"
 
-#define IDLE_NS (10ull * 1000000000ull)      /* without a mount from the start */
+#define IDLE_NS (10ull * 1000000000ull) /* without a mount from the start */
 #define LOCK_LOOK_NS 20000000ull
-#define LOCK_WAIT_NS (120ull * 1000000000ull)/* beyond what the other daemon itself waits for disks */
-#define BUSY_WAIT_NS (10ull * 1000000000ull) /* for a command that has the pool open */
+#define LOCK_WAIT_NS (120ull * 1000000000ull) /* beyond what the other daemon itself waits for disks */
+#define BUSY_WAIT_NS (10ull * 1000000000ull)  /* for a command that has the pool open */
 
 struct daemon {
     struct sfs_env *env;
@@ -48,14 +52,15 @@ struct daemon {
     int lock, wake, signals;
 };
 
-/* --- the lock -------------------------------------------------------------------------------------------------------------------------- */
+/* --- the lock --------------------------------------------------------------------------------- */
 
 static bool answers(const char *run_dir, const char *pool)
 {
     json_t *request = json_pack("{s:s}", "cmd", "ping"), *reply = NULL;
     bool ok;
 
-    ok = request && sfs_control_ask(run_dir, pool, request, NULL, NULL, &reply) == 0 && sfs_client_result(reply, NULL) == 0;
+    ok = request && sfs_control_ask(run_dir, pool, request, NULL, NULL, &reply) == 0 &&
+         sfs_client_result(reply, NULL) == 0;
     json_decref(request);
     json_decref(reply);
     return ok;
@@ -91,7 +96,8 @@ static int take_lock(struct daemon *d, uint64_t wait_ns, struct sfs_error *err)
             return 0;
         }
         if (fd != -EWOULDBLOCK)
-            return sfs_error_set(err, fd, "the lock %s/%s.lock cannot be taken: %s", d->run_dir, d->name, strerror(-fd));
+            return sfs_error_set(err, fd, "the lock %s/%s.lock cannot be taken: %s", d->run_dir, d->name,
+                                 strerror(-fd));
         if (answers(d->run_dir, d->name))
             return sfs_error_set(err, -EALREADY, "the daemon of pool %s runs already", d->name);
         if (sfs_env_mono_ns(d->env) > deadline)
@@ -100,11 +106,13 @@ static int take_lock(struct daemon *d, uint64_t wait_ns, struct sfs_error *err)
     }
 }
 
-/* --- opening --------------------------------------------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
-static int open_pool(struct daemon *d, const char *which, const struct sfs_mount_opts *o, struct sfs_error *err)
+static int open_pool(struct daemon *d, const char *which, const struct sfs_mount_opts *o,
+                     struct sfs_error *err)
 {
-    struct sfs_pool_open_opts opts = {.degraded = o->degraded, .wait_ns = o->wait_ns, .state_dir = d->state_dir};
+    struct sfs_pool_open_opts opts = {
+        .degraded = o->degraded, .wait_ns = o->wait_ns, .state_dir = d->state_dir};
     uint64_t deadline = sfs_env_mono_ns(d->env) + BUSY_WAIT_NS;
     int rc;
 
@@ -123,7 +131,8 @@ static int open_pool(struct daemon *d, const char *which, const struct sfs_mount
     return rc;
 }
 
-/* The pool goes by another name than we thought (it was renamed, or the registry is wrong): its socket and its lock have the true one. */
+/* The pool goes by another name than we thought (it was renamed, or the registry is wrong): its socket and
+ * its lock have the true one. */
 static int check_name(struct daemon *d, struct sfs_error *err)
 {
     int fd;
@@ -132,7 +141,8 @@ static int check_name(struct daemon *d, struct sfs_error *err)
         return 0;
     fd = lock_file(d->run_dir, sfs_pool_name(d->pool));
     if (fd < 0)
-        return sfs_error_set(err, fd, "pool %s is called %s, and the lock of that name cannot be taken: %s", d->name, sfs_pool_name(d->pool), strerror(-fd));
+        return sfs_error_set(err, fd, "pool %s is called %s, and the lock of that name cannot be taken: %s",
+                             d->name, sfs_pool_name(d->pool), strerror(-fd));
     close(d->lock);
     d->lock = fd;
     snprintf(d->name, sizeof(d->name), "%s", sfs_pool_name(d->pool));
@@ -178,7 +188,8 @@ static void set_limits(void)
         setrlimit(RLIMIT_NOFILE, &files);
     }
 #ifdef PR_SET_IO_FLUSHER
-    /* When memory is short, the kernel must not wait for this file system on behalf of the process that serves it. */
+    /* When memory is short, the kernel must not wait for this file system on behalf of the process that
+     * serves it. */
     prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 #endif
 }
@@ -207,7 +218,8 @@ static void close_all(struct daemon *d)
         close(d->signals);
 }
 
-static int open_all(struct daemon *d, const char *which, const struct sfs_mount_opts *opts, struct sfs_error *err)
+static int open_all(struct daemon *d, const char *which, const struct sfs_mount_opts *opts,
+                    struct sfs_error *err)
 {
     int rc;
 
@@ -226,7 +238,7 @@ static int open_all(struct daemon *d, const char *which, const struct sfs_mount_
     return sfs_server_start(d->pool, d->mounts, d->run_dir, wake, d, &d->server, err);
 }
 
-/* --- running --------------------------------------------------------------------------------------------------------------------------- */
+/* --- running ---------------------------------------------------------------------------------- */
 
 /* True: a signal says that it is time to end. */
 static bool take_signal(struct daemon *d)
@@ -298,14 +310,16 @@ static void report(int fd, int rc, const char *text)
 
     if (fd < 0)
         return;
-    n = rc == 0 ? snprintf(line, sizeof(line), "+%s", text) : snprintf(line, sizeof(line), "-%d %s", -rc, text);
+    n = rc == 0 ? snprintf(line, sizeof(line), "+%s", text)
+                : snprintf(line, sizeof(line), "-%d %s", -rc, text);
     if (n > 0 && write(fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
         sfs_log(SFS_LOG_DEBUG, "nobody waits for the daemon's start: %s", strerror(errno));
     close(fd);
 }
 
 /* The daemon's life. report_fd: where to tell of the start, or -1. */
-static int live(struct daemon *d, const char *which, const struct sfs_mount_opts *opts, int report_fd, struct sfs_error *err)
+static int live(struct daemon *d, const char *which, const struct sfs_mount_opts *opts, int report_fd,
+                struct sfs_error *err)
 {
     int rc;
 
@@ -326,7 +340,7 @@ static int live(struct daemon *d, const char *which, const struct sfs_mount_opts
     return rc;
 }
 
-/* --- starting -------------------------------------------------------------------------------------------------------------------------- */
+/* --- starting --------------------------------------------------------------------------------- */
 
 static int prepare(struct daemon *d, struct sfs_error *err)
 {
@@ -337,11 +351,13 @@ static int prepare(struct daemon *d, struct sfs_error *err)
     if (rc < 0)
         return rc;
     rc = sfs_registry_state_dir(d->state_dir, sizeof(d->state_dir));
-    return rc < 0 ? sfs_error_set(err, rc, "there is no directory for what is known of pools (is HOME set?)") : 0;
+    return rc < 0 ? sfs_error_set(err, rc, "there is no directory for what is known of pools (is HOME set?)")
+                  : 0;
 }
 
 /* In the child: nothing of the caller's is held open, and no terminal can be had. Does not return. */
-static void become_daemon(struct daemon *d, const char *which, const struct sfs_mount_opts *opts, int report_fd)
+static void become_daemon(struct daemon *d, const char *which, const struct sfs_mount_opts *opts,
+                          int report_fd)
 {
     struct sfs_error err = {0};
     int null;
@@ -369,7 +385,8 @@ static int hear(int fd, char pool_name[SFS_NAME_MAX + 1], struct sfs_error *err)
     size_t n = 0;
     ssize_t got;
 
-    while (n < sizeof(line) - 1 && ((got = read(fd, line + n, sizeof(line) - 1 - n)) > 0 || (got < 0 && errno == EINTR)))
+    while (n < sizeof(line) - 1 &&
+           ((got = read(fd, line + n, sizeof(line) - 1 - n)) > 0 || (got < 0 && errno == EINTR)))
         n += got > 0 ? (size_t)got : 0;
     line[n] = '\0';
     if (line[0] == '+') {
@@ -379,12 +396,15 @@ static int hear(int fd, char pool_name[SFS_NAME_MAX + 1], struct sfs_error *err)
     if (line[0] == '-') {
         long code = strtol(line + 1, &words, 10);
 
-        return sfs_error_set(err, code > 0 && code < 4096 ? -(int)code : -EIO, "%s", *words ? words + 1 : "unknown error");
+        return sfs_error_set(err, code > 0 && code < 4096 ? -(int)code : -EIO, "%s",
+                             *words ? words + 1 : "unknown error");
     }
-    return sfs_error_set(err, -EIO, "the daemon died while it opened the pool (the system's log may say more)");
+    return sfs_error_set(err, -EIO,
+                         "the daemon died while it opened the pool (the system's log may say more)");
 }
 
-static int start_background(struct daemon *d, const char *which, const struct sfs_mount_opts *opts, char pool_name[SFS_NAME_MAX + 1], struct sfs_error *err)
+static int start_background(struct daemon *d, const char *which, const struct sfs_mount_opts *opts,
+                            char pool_name[SFS_NAME_MAX + 1], struct sfs_error *err)
 {
     int fds[2], rc;
     pid_t pid;
@@ -409,7 +429,8 @@ static int start_background(struct daemon *d, const char *which, const struct sf
     return rc;
 }
 
-int sfs_daemon_start(const char *which, const struct sfs_mount_opts *opts, bool foreground, char pool_name[SFS_NAME_MAX + 1], struct sfs_error *err)
+int sfs_daemon_start(const char *which, const struct sfs_mount_opts *opts, bool foreground,
+                     char pool_name[SFS_NAME_MAX + 1], struct sfs_error *err)
 {
     struct sfs_source source;
     struct sfs_error own = {0};

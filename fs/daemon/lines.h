@@ -9,15 +9,15 @@
 
 struct sfs_lines {
     int fd;
-    size_t max;              /* bytes of a line at most */
+    size_t max; /* bytes of a line at most */
     char *buf;
     size_t used, cap;
-    size_t taken;            /* bytes of the line handed out last */
+    size_t taken; /* bytes of the line handed out last */
 };
 void sfs_lines_init(struct sfs_lines *l, int fd, size_t max_bytes);
 void sfs_lines_fini(struct sfs_lines *l); /* does not close */
-/* Next line, without its end, valid until the next call. timeout_ms for the whole line, -1: none. 1; 0: the other end has closed; -ETIMEDOUT, -EMSGSIZE (too
- * long), -errno. */
+/* Next line, without its end, valid until the next call. timeout_ms for the whole line, -1: none. 1; 0: the
+ * other end has closed; -ETIMEDOUT, -EMSGSIZE (too long), -errno. */
 int sfs_lines_next(struct sfs_lines *l, int timeout_ms, const char **line, size_t *len);
 /* Sends one object. 0 or -errno (-ETIMEDOUT: the other end does not read). */
 int sfs_lines_send(int fd, const json_t *object);

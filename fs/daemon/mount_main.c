@@ -38,7 +38,7 @@ static int complain(int code, const struct sfs_error *err)
     return code;
 }
 
-/* --- the mountpoint -------------------------------------------------------------------------------------------------------------------- */
+/* --- the mountpoint --------------------------------------------------------------------------- */
 
 /* Takes away what a dead daemon has left at dir, if it is ours to take. 0 or -errno with words. */
 static int clear_dead(const char *dir, struct sfs_error *err)
@@ -49,10 +49,12 @@ static int clear_dead(const char *dir, struct sfs_error *err)
         int rc;
 
         if (sfs_mountinfo_at(dir, &m) < 0 || strcmp(m.type, SFS_FUSE_TYPE) != 0)
-            return sfs_error_set(err, -ENOTCONN, "%s is a dead mount, and not one of spacesfs: unmount it first", dir);
+            return sfs_error_set(err, -ENOTCONN,
+                                 "%s is a dead mount, and not one of spacesfs: unmount it first", dir);
         rc = sfs_fuse_unmount_dir(dir, true);
         if (rc < 0)
-            return sfs_error_set(err, rc, "%s is a dead mount that cannot be cleared: %s", dir, strerror(-rc));
+            return sfs_error_set(err, rc, "%s is a dead mount that cannot be cleared: %s", dir,
+                                 strerror(-rc));
     }
     return 0;
 }
@@ -80,9 +82,10 @@ static int same_source(const struct sfs_mountinfo *m, void *ctx)
     return strcmp(m->dir, h->dir) == 0 && strcmp(m->source, h->source.given) == 0;
 }
 
-/* --- asking the daemon ------------------------------------------------------------------------------------------------------------------- */
+/* --- asking the daemon ------------------------------------------------------------------------ */
 
-/* Is the daemon that answers to this name one of the pool that the disk belongs to? Two pools of one name can be in a machine. */
+/* Is the daemon that answers to this name one of the pool that the disk belongs to? Two pools of one name can
+ * be in a machine. */
 static int check_pool(const struct helper *h, struct sfs_error *err)
 {
     json_t *request = json_pack("{s:s}", "cmd", "ping"), *reply = NULL;
@@ -95,11 +98,16 @@ static int check_pool(const struct helper *h, struct sfs_error *err)
         return 0;
     }
     rc = request ? sfs_control_ask(h->run_dir, h->source.pool, request, NULL, NULL, &reply) : -ENOMEM;
-    rc = rc < 0 ? sfs_error_set(err, rc, "the daemon of pool %s cannot be asked: %s", h->source.pool, strerror(-rc)) : sfs_client_result(reply, err);
+    rc = rc < 0 ? sfs_error_set(err, rc, "the daemon of pool %s cannot be asked: %s", h->source.pool,
+                                strerror(-rc))
+                : sfs_client_result(reply, err);
     sfs_uuid_format(&h->source.uuid, uuid);
     theirs = json_string_value(json_object_get(json_object_get(reply, "result"), "uuid"));
     if (rc == 0 && (!theirs || strcmp(theirs, uuid) != 0))
-        rc = sfs_error_set(err, -EBUSY, "another pool of the name %s is in use: one of the two must be renamed, or unmounted first", h->source.pool);
+        rc = sfs_error_set(
+            err, -EBUSY,
+            "another pool of the name %s is in use: one of the two must be renamed, or unmounted first",
+            h->source.pool);
     json_decref(request);
     json_decref(reply);
     return rc;
@@ -110,14 +118,15 @@ static int ask_mount(struct helper *h, struct sfs_error *err)
     json_t *request, *reply = NULL;
     int rc;
 
-    request = json_pack("{s:s, s:s, s:s, s:s, s:s}", "cmd", "mount", "space", h->source.space, "dir", h->dir, "source", h->source.given, "options",
-                        h->options ? h->options : "");
+    request = json_pack("{s:s, s:s, s:s, s:s, s:s}", "cmd", "mount", "space", h->source.space, "dir", h->dir,
+                        "source", h->source.given, "options", h->options ? h->options : "");
     if (!request)
         return sfs_error_set(err, -EILSEQ, "the mountpoint, the source or an option is not valid UTF-8");
     rc = sfs_control_ask(h->run_dir, h->source.pool, request, NULL, NULL, &reply);
     json_decref(request);
     if (rc < 0)
-        return sfs_error_set(err, rc, "the daemon of pool %s cannot be asked: %s", h->source.pool, strerror(-rc));
+        return sfs_error_set(err, rc, "the daemon of pool %s cannot be asked: %s", h->source.pool,
+                             strerror(-rc));
     rc = sfs_client_result(reply, err);
     json_decref(reply);
     return rc;
@@ -141,13 +150,15 @@ static int ask_until_answered(struct helper *h, struct sfs_error *err)
             fflush(stdout);
             rc = sfs_daemon_start(h->source.which, h->opts, false, h->source.pool, err);
         } else {
-            rc = sfs_error_set(err, fd, "the daemon of pool %s cannot be reached: %s", h->source.pool, strerror(-fd));
+            rc = sfs_error_set(err, fd, "the daemon of pool %s cannot be reached: %s", h->source.pool,
+                               strerror(-fd));
         }
         if (rc == 0)
             rc = check_pool(h, err);
         if (rc == 0)
             rc = ask_mount(h, err);
-        /* It is ending, or has ended, or the space is being unmounted: presently there will be a free place. */
+        /* It is ending, or has ended, or the space is being unmounted: presently there will be a free place.
+         */
         if (rc != -ESHUTDOWN && rc != -EAGAIN && rc != -ECONNRESET && rc != -ECONNREFUSED)
             return rc;
         sfs_env_sleep_ns(h->env, RETRY_NS);
@@ -155,7 +166,7 @@ static int ask_until_answered(struct helper *h, struct sfs_error *err)
     return err->code;
 }
 
-/* --- mounting and remounting --------------------------------------------------------------------------------------------------------------- */
+/* --- mounting and remounting ------------------------------------------------------------------ */
 
 static int mount_space(struct helper *h, const char *source, const char *dir, struct sfs_error *err)
 {
@@ -190,16 +201,19 @@ static int remount(struct helper *h, const char *dir, struct sfs_error *err)
     fd = sfs_client_find_mount(h->run_dir, h->dir);
     if (fd < 0)
         return sfs_error_set(err, -EINVAL, "%s: no daemon has anything mounted there", h->dir);
-    request = json_pack("{s:s, s:s, s:s}", "cmd", "remount", "dir", h->dir, "options", h->options ? h->options : "");
+    request = json_pack("{s:s, s:s, s:s}", "cmd", "remount", "dir", h->dir, "options",
+                        h->options ? h->options : "");
     rc = request ? sfs_client_request(fd, request, NULL, NULL, &reply) : -EILSEQ;
-    rc = rc < 0 ? sfs_error_set(err, rc, "the daemon cannot be asked: %s", strerror(-rc)) : sfs_client_result(reply, err);
+    rc = rc < 0 ? sfs_error_set(err, rc, "the daemon cannot be asked: %s", strerror(-rc))
+                : sfs_client_result(reply, err);
     json_decref(request);
     json_decref(reply);
     close(fd);
     return rc;
 }
 
-int sfs_mount_main(const char *source, const char *dir, const struct sfs_mount_opts *opts, const char *options, bool verbose)
+int sfs_mount_main(const char *source, const char *dir, const struct sfs_mount_opts *opts,
+                   const char *options, bool verbose)
 {
     struct helper h = {.opts = opts, .options = options, .verbose = verbose};
     struct sfs_error err = {0};

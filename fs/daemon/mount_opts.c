@@ -1,5 +1,6 @@
-/* Mount options: a comma list from fstab, mount(8) or the command line, where the last of contradicting words wins. What mount(8) keeps to itself, what it hands on from the
- * kernel at a remount, and what asks for our default is passed over; any other word is an error, so that a misspelt one isn't silently ignored. */
+/* Mount options: a comma list from fstab, mount(8) or the command line, where the last of contradicting words
+ * wins. What mount(8) keeps to itself, what it hands on from the kernel at a remount, and what asks for our
+ * default is passed over; any other word is an error, so that a misspelt one isn't silently ignored. */
 #include "fs/daemon/daemon.h"
 
 #include <stdio.h>
@@ -11,36 +12,59 @@
 
 struct flag {
     const char *word;
-    size_t field;  /* offset of a bool in struct sfs_mount_opts */
+    size_t field; /* offset of a bool in struct sfs_mount_opts */
     bool value;
 };
-#define FLAG(word, field, value) {word, offsetof(struct sfs_mount_opts, field), value}
+#define FLAG(word, field, value)                                                                             \
+    {                                                                                                        \
+        word, offsetof(struct sfs_mount_opts, field), value                                                  \
+    }
 
 static const struct flag flags[] = {
-    FLAG("ro", readonly, true),
-    FLAG("rw", readonly, false),
-    FLAG("noatime", noatime, true),
-    FLAG("relatime", noatime, false),
-    FLAG("remount", remount, true),
-    FLAG("nofail", nofail, true),
-    FLAG("nodev", nodev, true),
-    FLAG("dev", nodev, false),
-    FLAG("nosuid", nosuid, true),
-    FLAG("suid", nosuid, false),
-    FLAG("noexec", noexec, true),
-    FLAG("exec", noexec, false),
-    FLAG("sync", sync, true),
-    FLAG("async", sync, false),
-    FLAG("allow_other", allow_other, true),
+    FLAG("ro", readonly, true),       FLAG("rw", readonly, false),    FLAG("noatime", noatime, true),
+    FLAG("relatime", noatime, false), FLAG("remount", remount, true), FLAG("nofail", nofail, true),
+    FLAG("nodev", nodev, true),       FLAG("dev", nodev, false),      FLAG("nosuid", nosuid, true),
+    FLAG("suid", nosuid, false),      FLAG("noexec", noexec, true),   FLAG("exec", noexec, false),
+    FLAG("sync", sync, true),         FLAG("async", sync, false),     FLAG("allow_other", allow_other, true),
 };
 
 /* Words that ask for nothing, with '=' those that have a value. */
 static const char *const ignored[] = {
-    "defaults", "auto", "noauto", "user", "users", "nouser", "owner", "noowner", "group", "nogroup", "fail", "_netdev", "nodiratime", "diratime",
-    "nostrictatime", "nolazytime", "noiversion", "nomand", "loud", "silent", "nodirsync", "default_permissions", "user=", "comment=", "uhelper=",
-    "helper=", "fsname=", "subtype=",
+    "defaults",
+    "auto",
+    "noauto",
+    "user",
+    "users",
+    "nouser",
+    "owner",
+    "noowner",
+    "group",
+    "nogroup",
+    "fail",
+    "_netdev",
+    "nodiratime",
+    "diratime",
+    "nostrictatime",
+    "nolazytime",
+    "noiversion",
+    "nomand",
+    "loud",
+    "silent",
+    "nodirsync",
+    "default_permissions",
+    "user=",
+    "comment=",
+    "uhelper=",
+    "helper=",
+    "fsname=",
+    "subtype=",
     /* what the kernel shows, given again at a remount */
-    "fd=", "rootmode=", "user_id=", "group_id=", "max_read=", "blksize=",
+    "fd=",
+    "rootmode=",
+    "user_id=",
+    "group_id=",
+    "max_read=",
+    "blksize=",
 };
 
 static bool is_ignored(const char *word)

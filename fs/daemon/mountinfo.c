@@ -9,7 +9,8 @@
 
 #include "fs/fuse/fuse.h"
 
-/* Copies a field up to the next space, with its octal escapes undone. NULL when it does not fit, else what follows the field. */
+/* Copies a field up to the next space, with its octal escapes undone. NULL when it does not fit, else what
+ * follows the field. */
 static const char *field(const char *in, char *out, size_t cap)
 {
     size_t n = 0;
@@ -17,7 +18,8 @@ static const char *field(const char *in, char *out, size_t cap)
     while (*in && *in != ' ' && *in != '\n') {
         char c = *in++;
 
-        if (c == '\\' && in[0] >= '0' && in[0] <= '3' && in[1] >= '0' && in[1] <= '7' && in[2] >= '0' && in[2] <= '7') {
+        if (c == '\\' && in[0] >= '0' && in[0] <= '3' && in[1] >= '0' && in[1] <= '7' && in[2] >= '0' &&
+            in[2] <= '7') {
             c = (char)((in[0] - '0') * 64 + (in[1] - '0') * 8 + (in[2] - '0'));
             in += 3;
         }

@@ -1,45 +1,10 @@
-#include "fs/daemon/mounts.h"
+#include "fs/daemon/mounts_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <unistd.h>
 
 #include "fs/base/log.h"
-#include "fs/fuse/fuse.h"
-
-/* How long an unmounted file system may take to end before we believe that another mount namespace still has it. */
-#define ELSEWHERE_NS (10ull * 1000000000ull)
-
-enum state { STARTING, LIVE, ENDING, DONE };
-
-struct mount {
-    LIST_ENTRY(mount) link;
-    struct sfs_mounts *table;
-    char *space, *dir, *source;   /* constant */
-    struct sfs_mount_opts opts;
-    struct sfs_volume *volume;
-    struct sfs_vfs *vfs;
-    struct sfs_fuse *fuse;
-    struct sfs_thread *thread;
-    enum state state;
-    bool detached;                /* unmounted lazily: out of sight, but programs still use it */
-    unsigned busy;                /* callers that use vfs or fuse: they stay until it is 0 */
-    unsigned refs;                /* callers that wait for the end: the entry stays until it is 0 */
-    int result;                   /* of storing what was left, once DONE */
-};
-
-struct sfs_mounts {
-    struct sfs_pool *pool;
-    struct sfs_env *env;
-    void (*changed)(void *);
-    void *changed_ctx;
-    struct sfs_mutex lock;        /* guards what follows, and of each mount all that isn't constant */
-    struct sfs_cond cond;         /* any state, busy or refs has changed */
-    LIST_HEAD(, mount) list;
-    bool closed, used;
-    bool mounting;                /* one at a time (fs/fuse/fuse.h) */
-};
 
 struct sfs_mounts *sfs_mounts_new(struct sfs_pool *pool, void (*changed)(void *), void *ctx)
 {
@@ -67,7 +32,7 @@ void sfs_mounts_free(struct sfs_mounts *m)
     free(m);
 }
 
-static void mount_free(struct mount *mt)
+static void mount_free(struct sfs_mount *mt)
 {
     if (!mt)
         return;
@@ -77,9 +42,10 @@ static void mount_free(struct mount *mt)
     free(mt);
 }
 
-static struct mount *mount_new(struct sfs_mounts *m, const char *space, const char *dir, const char *source, const struct sfs_mount_opts *opts)
+static struct sfs_mount *mount_new(struct sfs_mounts *m, const char *space, const char *dir,
+                                   const char *source, const struct sfs_mount_opts *opts)
 {
-    struct mount *mt = calloc(1, sizeof(*mt));
+    struct sfs_mount *mt = calloc(1, sizeof(*mt));
 
     if (!mt)
         return NULL;
@@ -96,27 +62,27 @@ static struct mount *mount_new(struct sfs_mounts *m, const char *space, const ch
 }
 
 /* Lock held. */
-static struct mount *find_space(struct sfs_mounts *m, const char *space)
+static struct sfs_mount *find_space(struct sfs_mounts *m, const char *space)
 {
-    struct mount *mt;
+    struct sfs_mount *mt;
 
     LIST_FOREACH(mt, &m->list, link)
-        if (mt->state != DONE && strcmp(mt->space, space) == 0)
-            return mt;
+    if (mt->state != DONE && strcmp(mt->space, space) == 0)
+        return mt;
     return NULL;
 }
 
-static struct mount *find_dir(struct sfs_mounts *m, const char *dir)
+struct sfs_mount *sfs_mounts_find_dir(struct sfs_mounts *m, const char *dir)
 {
-    struct mount *mt;
+    struct sfs_mount *mt;
 
     LIST_FOREACH(mt, &m->list, link)
-        if (mt->state != DONE && !mt->detached && strcmp(mt->dir, dir) == 0)
-            return mt;
+    if (mt->state != DONE && !mt->detached && strcmp(mt->dir, dir) == 0)
+        return mt;
     return NULL;
 }
 
-static void drop(struct sfs_mounts *m, unsigned *count)
+void sfs_mounts_drop(struct sfs_mounts *m, unsigned *count)
 {
     sfs_mutex_lock(&m->lock);
     SFS_ASSERT(*count > 0);
@@ -125,11 +91,11 @@ static void drop(struct sfs_mounts *m, unsigned *count)
     sfs_mutex_unlock(&m->lock);
 }
 
-/* --- a mount's life ---------------------------------------------------------------------------------------------------------------------- */
+/* --- a mount's life --------------------------------------------------------------------------- */
 
 static void serve(void *arg)
 {
-    struct mount *mt = arg;
+    struct sfs_mount *mt = arg;
     struct sfs_mounts *m = mt->table;
     int rc;
 
@@ -148,7 +114,8 @@ static void serve(void *arg)
     rc = sfs_vfs_close(mt->vfs);
     if (rc < 0) {
         sfs_log(SFS_LOG_ERROR, "%s: not everything could be stored: %s", mt->dir, strerror(-rc));
-        sfs_pool_event(m->pool, "error", "unmount", mt->space, "not everything could be stored when %s was unmounted: %s", mt->dir, strerror(-rc));
+        sfs_pool_event(m->pool, "error", "unmount", mt->space,
+                       "not everything could be stored when %s was unmounted: %s", mt->dir, strerror(-rc));
     }
     sfs_pool_volume_put(m->pool, mt->volume);
 
@@ -163,7 +130,8 @@ static void serve(void *arg)
     m->changed(m->changed_ctx);
 }
 
-static void fuse_opts(const struct mount *mt, const struct sfs_mount_opts *o, struct sfs_fuse_opts *out)
+void sfs_mount_fuse_opts(const struct sfs_mount *mt, const struct sfs_mount_opts *o,
+                         struct sfs_fuse_opts *out)
 {
     *out = (struct sfs_fuse_opts){
         .source = mt->source,
@@ -177,12 +145,12 @@ static void fuse_opts(const struct mount *mt, const struct sfs_mount_opts *o, st
     };
 }
 
-static int mount_in_turn(struct sfs_mounts *m, struct mount *mt, struct sfs_error *err)
+static int mount_in_turn(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_error *err)
 {
     struct sfs_fuse_opts opts;
     int rc;
 
-    fuse_opts(mt, &mt->opts, &opts);
+    sfs_mount_fuse_opts(mt, &mt->opts, &opts);
     sfs_mutex_lock(&m->lock);
     while (m->mounting)
         sfs_cond_wait(&m->cond, &m->lock);
@@ -196,7 +164,8 @@ static int mount_in_turn(struct sfs_mounts *m, struct mount *mt, struct sfs_erro
     return rc;
 }
 
-/* Can nothing be written, whatever was asked for (degraded=ro, doubt about committed state)? Then the mount shows it. */
+/* Can nothing be written, whatever was asked for (degraded=ro, doubt about committed state)? Then the mount
+ * shows it. */
 static bool pool_is_readonly(struct sfs_pool *pool)
 {
     struct sfs_pool_info *info;
@@ -210,7 +179,7 @@ static bool pool_is_readonly(struct sfs_pool *pool)
 }
 
 /* Opens and mounts; on failure nothing of it is left. */
-static int start(struct sfs_mounts *m, struct mount *mt, struct sfs_error *err)
+static int start(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_error *err)
 {
     struct sfs_vfs_opts vfs_opts = {.readonly = mt->opts.readonly, .noatime = mt->opts.noatime};
     int rc;
@@ -240,9 +209,9 @@ put_volume:
 }
 
 /* Takes the place in the table. 0, or why not. */
-static int claim(struct sfs_mounts *m, struct mount *mt, struct sfs_error *err)
+static int claim(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_error *err)
 {
-    const struct mount *other;
+    const struct sfs_mount *other;
     int rc = 0;
 
     sfs_mutex_lock(&m->lock);
@@ -252,9 +221,11 @@ static int claim(struct sfs_mounts *m, struct mount *mt, struct sfs_error *err)
     else if (other && other->state == ENDING)
         rc = sfs_error_set(err, -EAGAIN, "%s is being unmounted from %s", mt->source, other->dir);
     else if (other && other->detached)
-        rc = sfs_error_set(err, -EBUSY, "%s/%s was unmounted lazily from %s, and programs still use it there", sfs_pool_name(m->pool), mt->space, other->dir);
+        rc = sfs_error_set(err, -EBUSY, "%s/%s was unmounted lazily from %s, and programs still use it there",
+                           sfs_pool_name(m->pool), mt->space, other->dir);
     else if (other)
-        rc = sfs_error_set(err, -EBUSY, "%s/%s is already mounted at %s", sfs_pool_name(m->pool), mt->space, other->dir);
+        rc = sfs_error_set(err, -EBUSY, "%s/%s is already mounted at %s", sfs_pool_name(m->pool), mt->space,
+                           other->dir);
     else
         LIST_INSERT_HEAD(&m->list, mt, link);
     m->used = true;
@@ -262,10 +233,11 @@ static int claim(struct sfs_mounts *m, struct mount *mt, struct sfs_error *err)
     return rc;
 }
 
-int sfs_mounts_add(struct sfs_mounts *m, const char *space, const char *dir, const char *source, const char *options, struct sfs_error *err)
+int sfs_mounts_add(struct sfs_mounts *m, const char *space, const char *dir, const char *source,
+                   const char *options, struct sfs_error *err)
 {
     struct sfs_mount_opts opts;
-    struct mount *mt;
+    struct sfs_mount *mt;
     int rc;
 
     rc = sfs_mount_opts_parse(options, geteuid() == 0, &opts, err);
@@ -303,216 +275,6 @@ int sfs_mounts_add(struct sfs_mounts *m, const char *space, const char *dir, con
     return rc;
 }
 
-/* --- changing and ending ----------------------------------------------------------------------------------------------------------------- */
-
-/* Finds a live mount and makes it stay. */
-static int hold(struct sfs_mounts *m, const char *dir, struct mount **out, struct sfs_error *err)
-{
-    struct mount *mt;
-    int rc = 0;
-
-    sfs_mutex_lock(&m->lock);
-    mt = find_dir(m, dir);
-    while (mt && mt->state == STARTING) {
-        sfs_cond_wait(&m->cond, &m->lock);
-        mt = find_dir(m, dir);
-    }
-    if (!mt) {
-        rc = sfs_error_set(err, -EINVAL, "%s: no space of pool %s is mounted there", dir, sfs_pool_name(m->pool));
-    } else {
-        mt->refs++;
-        mt->busy++;
-        *out = mt;
-    }
-    sfs_mutex_unlock(&m->lock);
-    return rc;
-}
-
-static int switch_mode(struct sfs_mounts *m, struct mount *mt, const struct sfs_mount_opts *now, struct sfs_error *err)
-{
-    struct sfs_fuse_opts opts;
-    int rc;
-
-    fuse_opts(mt, now, &opts);
-    /* Whoever says "read-only" first closes the door: the kernel on the way to it, the vfs on the way back opens first. */
-    if (!now->readonly) {
-        rc = sfs_vfs_set_readonly(mt->vfs, false);
-        if (rc == -EROFS) {
-            const char *why = sfs_data_readonly_why(sfs_pool_data(m->pool));
-
-            return sfs_error_set(err, rc, "%s cannot be made writable: pool %s is read-only%s%s", mt->dir, sfs_pool_name(m->pool), *why ? ": " : "", why);
-        }
-        if (rc < 0)
-            return sfs_error_set(err, rc, "%s cannot be made writable: %s", mt->dir, strerror(-rc));
-        return sfs_fuse_remount(mt->fuse, &opts, err);
-    }
-    rc = sfs_fuse_remount(mt->fuse, &opts, err);
-    if (rc < 0)
-        return rc;
-    rc = sfs_vfs_set_readonly(mt->vfs, true);
-    if (rc < 0)
-        return sfs_error_set(err, rc, "%s is read-only now, but not everything could be stored: %s", mt->dir, strerror(-rc));
-    return 0;
-}
-
-int sfs_mounts_remount(struct sfs_mounts *m, const char *dir, const char *options, struct sfs_error *err)
-{
-    struct sfs_mount_opts opts;
-    struct mount *mt;
-    bool live;
-    int rc;
-
-    rc = sfs_mount_opts_parse(options, geteuid() == 0, &opts, err);
-    if (rc == 0)
-        rc = hold(m, dir, &mt, err);
-    if (rc < 0)
-        return rc;
-    sfs_mutex_lock(&m->lock);
-    live = mt->state == LIVE;
-    sfs_mutex_unlock(&m->lock);
-    rc = live ? switch_mode(m, mt, &opts, err) : sfs_error_set(err, -EBUSY, "%s is being unmounted", dir);
-    sfs_mutex_lock(&m->lock);
-    if (rc == 0)
-        mt->opts.readonly = opts.readonly;
-    mt->busy--;
-    mt->refs--;
-    sfs_cond_broadcast(&m->cond);
-    sfs_mutex_unlock(&m->lock);
-    m->changed(m->changed_ctx);
-    return rc;
-}
-
-/* Waits until an unmounted mount is done. False: it goes on, since somebody else still has it. Lock held. */
-static bool wait_done(struct sfs_mounts *m, const struct mount *mt, uint64_t limit_ns)
-{
-    uint64_t deadline = sfs_env_mono_ns(m->env) + limit_ns;
-
-    while (mt->state == LIVE)
-        if (sfs_cond_wait_until(&m->cond, &m->lock, deadline) == -ETIMEDOUT && mt->state == LIVE)
-            return false;
-    while (mt->state != DONE) /* it stores what is left: that takes what it takes */
-        sfs_cond_wait(&m->cond, &m->lock);
-    return true;
-}
-
-static bool is_last(struct sfs_mounts *m, const struct mount *mt)
-{
-    const struct mount *other;
-
-    LIST_FOREACH(other, &m->list, link)
-        if (other != mt && other->state != DONE)
-            return false;
-    return true;
-}
-
-static int stored(struct sfs_vfs *vfs, const char *dir, struct sfs_error *err)
-{
-    int rc = sfs_vfs_sync(vfs);
-
-    return rc < 0 ? sfs_error_set(err, rc, "%s: not everything could be stored: %s", dir, strerror(-rc)) : 0;
-}
-
-int sfs_mounts_umount(struct sfs_mounts *m, const char *dir, bool lazy, bool *last, struct sfs_error *warn, struct sfs_error *err)
-{
-    bool live, done = false;
-    struct mount *mt;
-    int rc;
-
-    *last = false;
-    rc = hold(m, dir, &mt, err);
-    if (rc < 0)
-        return rc;
-    sfs_mutex_lock(&m->lock);
-    live = mt->state == LIVE;
-    sfs_mutex_unlock(&m->lock);
-    if (live)
-        rc = sfs_fuse_unmount(mt->fuse, lazy, err);
-    if (live && rc == 0 && lazy) {
-        sfs_mutex_lock(&m->lock);
-        mt->detached = true;
-        sfs_mutex_unlock(&m->lock);
-        rc = stored(mt->vfs, dir, err);
-    }
-    drop(m, &mt->busy); /* from here on it may end */
-    if (rc == 0 && !(live && lazy)) {
-        sfs_mutex_lock(&m->lock);
-        done = wait_done(m, mt, ELSEWHERE_NS);
-        rc = done ? mt->result : 0;
-        *last = done && is_last(m, mt);
-        sfs_mutex_unlock(&m->lock);
-        if (rc < 0)
-            sfs_error_set(err, rc, "%s is unmounted, but not everything could be stored: %s", dir, strerror(-rc));
-    }
-    if (rc == 0 && !done && !lazy) {
-        rc = sfs_pool_sync(m->pool);
-        if (rc < 0)
-            sfs_error_set(err, rc, "%s: not everything could be stored: %s", dir, strerror(-rc));
-        else
-            sfs_error_set(warn, -EBUSY, "%s is unmounted here, but the mount lives on in another mount namespace (a container?)", dir);
-    }
-    drop(m, &mt->refs);
-    m->changed(m->changed_ctx);
-    return rc;
-}
-
-/* Also while programs use it: they lose it. */
-static void end(struct sfs_mounts *m, struct mount *mt)
-{
-    struct sfs_error err = {0};
-    bool detached;
-
-    sfs_mutex_lock(&m->lock);
-    detached = mt->detached;
-    sfs_mutex_unlock(&m->lock);
-    /* What is detached has no name any more by which to unmount it. */
-    if (detached || sfs_fuse_unmount(mt->fuse, false, &err) < 0) {
-        sfs_log(SFS_LOG_WARN, "%s is taken away from programs that use it", mt->dir);
-        if (!detached && sfs_fuse_unmount(mt->fuse, true, &err) < 0)
-            sfs_log(SFS_LOG_WARN, "%s", err.text);
-        sfs_fuse_stop(mt->fuse);
-    }
-    drop(m, &mt->busy);
-    sfs_mutex_lock(&m->lock);
-    if (!wait_done(m, mt, ELSEWHERE_NS)) {
-        /* Another mount namespace has it. */
-        mt->busy++;
-        sfs_mutex_unlock(&m->lock);
-        sfs_fuse_stop(mt->fuse);
-        drop(m, &mt->busy);
-        sfs_mutex_lock(&m->lock);
-        wait_done(m, mt, UINT64_MAX / 2);
-    }
-    sfs_mutex_unlock(&m->lock);
-}
-
-void sfs_mounts_end_all(struct sfs_mounts *m)
-{
-    struct mount *mt;
-
-    sfs_mutex_lock(&m->lock);
-    SFS_ASSERT(m->closed);
-    for (;;) {
-        LIST_FOREACH(mt, &m->list, link)
-            if (mt->state != DONE)
-                break;
-        if (!mt)
-            break;
-        if (mt->state == LIVE) {
-            mt->refs++;
-            mt->busy++;
-            sfs_mutex_unlock(&m->lock);
-            end(m, mt);
-            drop(m, &mt->refs);
-            sfs_mutex_lock(&m->lock);
-        } else {
-            sfs_cond_wait(&m->cond, &m->lock);
-        }
-    }
-    sfs_mutex_unlock(&m->lock);
-    while (sfs_mounts_reap(m) > 0)
-        sfs_env_sleep_ns(m->env, 10000000ull); /* a caller is about to let go of one */
-}
-
 bool sfs_mounts_close(struct sfs_mounts *m, bool only_if_empty)
 {
     bool close;
@@ -547,7 +309,7 @@ bool sfs_mounts_closed(struct sfs_mounts *m)
 
 unsigned sfs_mounts_reap(struct sfs_mounts *m)
 {
-    struct mount *mt, *next, *done = NULL;
+    struct sfs_mount *mt, *next, *done = NULL;
     unsigned left = 0;
 
     sfs_mutex_lock(&m->lock);
@@ -569,21 +331,22 @@ unsigned sfs_mounts_reap(struct sfs_mounts *m)
     return left > 0 ? sfs_mounts_reap(m) : 0;
 }
 
-/* --- looking ----------------------------------------------------------------------------------------------------------------------------- */
+/* --- looking ---------------------------------------------------------------------------------- */
 
 json_t *sfs_mounts_list(struct sfs_mounts *m)
 {
     json_t *list = json_array();
-    const struct mount *mt;
+    const struct sfs_mount *mt;
 
     sfs_mutex_lock(&m->lock);
     LIST_FOREACH(mt, &m->list, link)
-        if (list && mt->state == LIVE && !mt->detached &&
-            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "space", mt->space, "dir", mt->dir, "source", mt->source, "readonly",
-                                                  (int)mt->opts.readonly)) < 0) {
-            json_decref(list);
-            list = NULL;
-        }
+    if (list && mt->state == LIVE && !mt->detached &&
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "space", mt->space, "dir", mt->dir,
+                                              "source", mt->source, "readonly", (int)mt->opts.readonly)) <
+            0) {
+        json_decref(list);
+        list = NULL;
+    }
     sfs_mutex_unlock(&m->lock);
     return list;
 }
@@ -591,7 +354,7 @@ json_t *sfs_mounts_list(struct sfs_mounts *m)
 struct sfs_vfs *sfs_mounts_vfs_get(struct sfs_mounts *m, const char *space)
 {
     struct sfs_vfs *vfs = NULL;
-    struct mount *mt;
+    struct sfs_mount *mt;
 
     sfs_mutex_lock(&m->lock);
     mt = find_space(m, space);
@@ -605,7 +368,7 @@ struct sfs_vfs *sfs_mounts_vfs_get(struct sfs_mounts *m, const char *space)
 
 void sfs_mounts_vfs_put(struct sfs_mounts *m, const char *space)
 {
-    struct mount *mt;
+    struct sfs_mount *mt;
 
     sfs_mutex_lock(&m->lock);
     mt = find_space(m, space);

@@ -23,9 +23,9 @@ struct connection {
     LIST_ENTRY(connection) link;
     struct sfs_server *server;
     struct sfs_thread *thread;
-    int fd;                    /* open until the connection is freed */
-    bool ended;                /* its thread is about to return; guarded by the server's lock */
-    bool deaf;                 /* its thread's own: the client no longer reads */
+    int fd;     /* open until the connection is freed */
+    bool ended; /* its thread is about to return; guarded by the server's lock */
+    bool deaf;  /* its thread's own: the client no longer reads */
 };
 
 struct sfs_server {
@@ -34,17 +34,17 @@ struct sfs_server {
     struct sfs_env *env;
     void (*shutdown)(void *);
     void *shutdown_ctx;
-    int dir, fd, wake;         /* run_dir, the socket, an eventfd that ends the accepting thread */
+    int dir, fd, wake; /* run_dir, the socket, an eventfd that ends the accepting thread */
     struct sockaddr_un addr;
     struct sfs_thread *thread;
-    struct sfs_mutex lock;     /* SFS_RANK_LEAF: guards the list, `ended` and `stopping` */
+    struct sfs_mutex lock; /* SFS_RANK_LEAF: guards the list, `ended` and `stopping` */
     struct sfs_cond one_ended;
     LIST_HEAD(, connection) connections;
     unsigned nconnections;
     bool stopping;
 };
 
-/* --- commands of a daemon ------------------------------------------------------------------------------------------------------------------ */
+/* --- commands of a daemon --------------------------------------------------------------------- */
 
 static json_t *cmd_mount(struct sfs_server *s, const json_t *request)
 {
@@ -52,7 +52,8 @@ static json_t *cmd_mount(struct sfs_server *s, const json_t *request)
     struct sfs_error err = {0};
     int rc;
 
-    rc = sfs_control_args(request, &err, "{s:s, s:s, s?s, s:s !}", "space", &space, "dir", &dir, "options", &options, "source", &source);
+    rc = sfs_control_args(request, &err, "{s:s, s:s, s?s, s:s !}", "space", &space, "dir", &dir, "options",
+                          &options, "source", &source);
     if (rc == 0 && dir[0] != '/')
         rc = sfs_error_set(&err, -EINVAL, "mountpoint %s: the path must begin with /", dir);
     if (rc == 0)
@@ -90,7 +91,8 @@ static json_t *cmd_mounts(struct sfs_server *s, const json_t *request)
     struct sfs_error err = {0};
     int rc = sfs_control_args(request, &err, "{!}");
 
-    return rc < 0 ? sfs_control_fail(rc, &err) : sfs_control_ok(json_pack("{s:o}", "mounts", sfs_mounts_list(s->mounts)), NULL);
+    return rc < 0 ? sfs_control_fail(rc, &err)
+                  : sfs_control_ok(json_pack("{s:o}", "mounts", sfs_mounts_list(s->mounts)), NULL);
 }
 
 static json_t *cmd_shutdown(struct sfs_server *s, const json_t *request)
@@ -99,7 +101,8 @@ static json_t *cmd_shutdown(struct sfs_server *s, const json_t *request)
     int rc = sfs_control_args(request, &err, "{!}");
 
     if (rc == 0 && !sfs_mounts_close(s->mounts, true))
-        rc = sfs_error_set(&err, -EBUSY, "spaces of pool %s are mounted: unmount them first", sfs_pool_name(s->pool));
+        rc = sfs_error_set(&err, -EBUSY, "spaces of pool %s are mounted: unmount them first",
+                           sfs_pool_name(s->pool));
     if (rc == 0)
         s->shutdown(s->shutdown_ctx);
     return sfs_control_done(rc, &err);
@@ -112,9 +115,9 @@ static void add_mounts(struct sfs_server *s, const json_t *reply)
     size_t i, k;
 
     json_array_foreach(json_object_get(json_object_get(reply, "result"), "spaces"), i, space)
-        json_array_foreach(mounts, k, mount)
-            if (json_equal(json_object_get(space, "name"), json_object_get(mount, "space")))
-                json_array_append(json_object_get(space, "mounts"), json_object_get(mount, "dir"));
+        json_array_foreach(
+            mounts, k, mount) if (json_equal(json_object_get(space, "name"), json_object_get(mount, "space")))
+            json_array_append(json_object_get(space, "mounts"), json_object_get(mount, "dir"));
     json_decref(mounts);
 }
 
@@ -122,10 +125,11 @@ static const struct {
     const char *name;
     json_t *(*run)(struct sfs_server *s, const json_t *request);
 } commands[] = {
-    {"mount", cmd_mount}, {"remount", cmd_remount}, {"umount", cmd_umount}, {"mounts", cmd_mounts}, {"shutdown", cmd_shutdown},
+    {"mount", cmd_mount},   {"remount", cmd_remount},   {"umount", cmd_umount},
+    {"mounts", cmd_mounts}, {"shutdown", cmd_shutdown},
 };
 
-/* --- connections --------------------------------------------------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 static void send_progress(void *ctx, json_t *progress)
 {
@@ -189,7 +193,8 @@ static bool answer(struct connection *c, const char *line, size_t len)
     json_t *request = json_loadb(line, len, JSON_REJECT_DUPLICATES, &why), *reply;
     int rc;
 
-    reply = json_is_object(request) ? run(c, request) : sfs_control_error(-EINVAL, "malformed request: not a JSON object");
+    reply = json_is_object(request) ? run(c, request)
+                                    : sfs_control_error(-EINVAL, "malformed request: not a JSON object");
     rc = c->deaf ? -EPIPE : sfs_lines_send(c->fd, reply);
     json_decref(request);
     json_decref(reply);
@@ -220,7 +225,8 @@ static void serve(void *arg)
     sfs_lines_fini(&lines);
 
     sfs_mutex_lock(&s->lock);
-    /* Told at once that it is over; but a server that is stopping keeps silent until the pool is closed (sfs_server_stop). */
+    /* Told at once that it is over; but a server that is stopping keeps silent until the pool is closed
+     * (sfs_server_stop). */
     if (!s->stopping)
         shutdown(c->fd, SHUT_RDWR);
     c->ended = true;
@@ -240,7 +246,8 @@ static bool trusted(int fd)
     struct ucred peer;
     socklen_t len = sizeof(peer);
 
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && (peer.uid == 0 || peer.uid == geteuid());
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+           (peer.uid == 0 || peer.uid == geteuid());
 }
 
 /* Takes over fd. */
@@ -250,8 +257,9 @@ static void admit(struct sfs_server *s, int fd)
     struct connection *c;
 
     if (!trusted(fd) || s->nconnections >= CONNECTIONS_MAX) {
-        json_t *reply = trusted(fd) ? sfs_control_error(-EBUSY, "too many connections to the daemon: try again later")
-                                    : sfs_control_error(-EPERM, "only root and the owner of the daemon may talk to it");
+        json_t *reply =
+            trusted(fd) ? sfs_control_error(-EBUSY, "too many connections to the daemon: try again later")
+                        : sfs_control_error(-EPERM, "only root and the owner of the daemon may talk to it");
 
         sfs_lines_send(fd, reply);
         json_decref(reply);
@@ -315,7 +323,7 @@ static void accept_loop(void *arg)
     }
 }
 
-/* --- the server ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- the server ------------------------------------------------------------------------------- */
 
 static int listen_at(struct sfs_server *s, const char *run_dir, struct sfs_error *err)
 {
@@ -330,13 +338,17 @@ static int listen_at(struct sfs_server *s, const char *run_dir, struct sfs_error
     if (rc == 0 && unlink(s->addr.sun_path) < 0 && errno != ENOENT)
         rc = -errno;
     /* The mode of a socket file is that of the descriptor at bind: no moment in which others may connect. */
-    if (rc == 0 && (fchmod(s->fd, 0600) < 0 || bind(s->fd, (struct sockaddr *)&s->addr, sizeof(s->addr)) < 0 || listen(s->fd, CONNECTIONS_MAX) < 0))
+    if (rc == 0 &&
+        (fchmod(s->fd, 0600) < 0 || bind(s->fd, (struct sockaddr *)&s->addr, sizeof(s->addr)) < 0 ||
+         listen(s->fd, CONNECTIONS_MAX) < 0))
         rc = -errno;
-    return rc < 0 ? sfs_error_set(err, rc, "the control socket in %s cannot be made: %s", run_dir, strerror(-rc)) : 0;
+    return rc < 0
+               ? sfs_error_set(err, rc, "the control socket in %s cannot be made: %s", run_dir, strerror(-rc))
+               : 0;
 }
 
-int sfs_server_start(struct sfs_pool *pool, struct sfs_mounts *mounts, const char *run_dir, void (*on_shutdown)(void *), void *ctx, struct sfs_server **out,
-                     struct sfs_error *err)
+int sfs_server_start(struct sfs_pool *pool, struct sfs_mounts *mounts, const char *run_dir,
+                     void (*on_shutdown)(void *), void *ctx, struct sfs_server **out, struct sfs_error *err)
 {
     struct sfs_server *s = calloc(1, sizeof(*s));
     int rc;
@@ -353,7 +365,8 @@ int sfs_server_start(struct sfs_pool *pool, struct sfs_mounts *mounts, const cha
     sfs_cond_init(&s->one_ended, s->env);
     LIST_INIT(&s->connections);
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    rc = s->wake < 0 ? sfs_error_set(err, -errno, "eventfd: %s", strerror(errno)) : listen_at(s, run_dir, err);
+    rc =
+        s->wake < 0 ? sfs_error_set(err, -errno, "eventfd: %s", strerror(errno)) : listen_at(s, run_dir, err);
     if (rc == 0) {
         rc = sfs_thread_start(s->env, "accept", accept_loop, s, &s->thread);
         if (rc < 0)
@@ -380,11 +393,11 @@ void sfs_server_stop(struct sfs_server *s)
     sfs_mutex_lock(&s->lock);
     s->stopping = true;
     LIST_FOREACH(c, &s->connections, link)
-        shutdown(c->fd, SHUT_RD); /* wakes those that wait for a request */
+    shutdown(c->fd, SHUT_RD); /* wakes those that wait for a request */
     for (;;) {
         LIST_FOREACH(c, &s->connections, link)
-            if (!c->ended)
-                break;
+        if (!c->ended)
+            break;
         if (!c)
             break;
         sfs_cond_wait(&s->one_ended, &s->lock);

@@ -13,7 +13,8 @@ static bool is_known(const char *pool)
     struct sfs_registry_pool known;
     char state_dir[SFS_PATH_BYTES];
 
-    if (sfs_registry_state_dir(state_dir, sizeof(state_dir)) < 0 || sfs_registry_load(state_dir, pool, &known) < 0)
+    if (sfs_registry_state_dir(state_dir, sizeof(state_dir)) < 0 ||
+        sfs_registry_load(state_dir, pool, &known) < 0)
         return false;
     sfs_registry_free(&known);
     return true;
@@ -42,7 +43,8 @@ static int by_path(struct sfs_env *env, const char *text, struct sfs_source *out
         return 0;
     }
     if (rc == 0 && probe.label_rc != -ENOENT)
-        return sfs_error_set(err, probe.label_rc, "%s: its label is damaged or of another version: %s", text, strerror(-probe.label_rc));
+        return sfs_error_set(err, probe.label_rc, "%s: its label is damaged or of another version: %s", text,
+                             strerror(-probe.label_rc));
     if (rc < 0 && rc != -ENOENT)
         return sfs_error_set(err, rc, "%s", why.text);
     return sfs_error_set(err, -ENOENT, "%s is no disk of a pool, and no pool is known by that name%s", text,
@@ -75,7 +77,9 @@ int sfs_source_resolve(struct sfs_env *env, const char *source, struct sfs_sourc
     if (strlen(source) >= sizeof(out->given))
         return sfs_error_set(err, -EINVAL, "the source is too long");
     if (!slash || slash == source || slash[1] == '\0')
-        return sfs_error_set(err, -EINVAL, "\"%s\" is not of the form POOL/SPACE or DISK/SPACE (see mount.spacesfs(8))", source);
+        return sfs_error_set(err, -EINVAL,
+                             "\"%s\" is not of the form POOL/SPACE or DISK/SPACE (see mount.spacesfs(8))",
+                             source);
     rc = sfs_name_check(slash + 1, "space", err);
     if (rc < 0)
         return rc;

@@ -1,4 +1,5 @@
-/* What an umount helper does: the daemon unmounts and stores; a mount whose daemon is dead is only taken away. */
+/* What an umount helper does: the daemon unmounts and stores; a mount whose daemon is dead is only taken
+ * away. */
 #include "fs/daemon/daemon.h"
 
 #include <stdio.h>
@@ -25,7 +26,8 @@ static int say(const char *words, int code)
 /* Through the daemon behind fd. */
 static int ask(int fd, const char *dir, bool lazy, struct sfs_error *err)
 {
-    json_t *request = json_pack("{s:s, s:s, s:b}", "cmd", "umount", "dir", dir, "lazy", (int)lazy), *reply = NULL;
+    json_t *request = json_pack("{s:s, s:s, s:b}", "cmd", "umount", "dir", dir, "lazy", (int)lazy),
+           *reply = NULL;
     const char *warning;
     int rc;
 
@@ -76,7 +78,8 @@ int sfs_umount_main(const char *dir, bool lazy, bool force)
             sfs_fuse_unmount_dir(path, true);
         return EXIT_OK;
     }
-    /* Its daemon is dead, or somebody else's: then the kernel says whether we may, and we cannot wait until that one has stored everything. */
+    /* Its daemon is dead, or somebody else's: then the kernel says whether we may, and we cannot wait until
+     * that one has stored everything. */
     rc = sfs_fuse_unmount_dir(path, lazy || force || sfs_is_dead_mount(path));
     if (rc < 0) {
         sfs_error_set(&err, rc, "%s cannot be unmounted: %s", path, strerror(-rc));

@@ -2,8 +2,9 @@
 
 #include "fs/base/log.h"
 
-/* Nothing changes behind the kernel's back: names and attributes stay valid for as long as it likes to keep them, absent names too. The one exception is
- * a file's st_blocks, which is settled only when its data has been written out: what changed lately is asked for again soon. */
+/* Nothing changes behind the kernel's back: names and attributes stay valid for as long as it likes to keep
+ * them, absent names too. The one exception is a file's st_blocks, which is settled only when its data has
+ * been written out: what changed lately is asked for again soon. */
 #define NAME_TIMEOUT_S 3600.0
 #define ATTR_TIMEOUT_S 3600.0
 #define FRESH_ATTR_TIMEOUT_S 10.0
@@ -63,21 +64,22 @@ void sfs_fuse_reply_rc(fuse_req_t req, int rc)
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
     struct sfs_fuse *f = userdata;
-    const unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
-                            FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ASYNC_DIO | FUSE_CAP_CACHE_SYMLINKS;
+    const unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_PARALLEL_DIROPS |
+                            FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ASYNC_DIO |
+                            FUSE_CAP_CACHE_SYMLINKS;
 
     /* Left off, although libfuse turns some of them on:
-     * AUTO_INVAL_DATA  would drop cached pages after every write of our own, since the time of change has moved
-     * ATOMIC_O_TRUNC, HANDLE_KILLPRIV  the kernel then leaves it to us to drop set-id bits, and does not say whether the writer may keep them
-     * WRITEBACK_CACHE  times and sizes would be the kernel's: fsync, not close, would be where errors show
-     * POSIX_LOCKS, FLOCK_LOCKS (no operation given)  locks stay in the kernel: there is one
-     * POSIX_ACL  see ops_xattr.c */
+     * AUTO_INVAL_DATA  would drop cached pages after every write of our own, since the time of change has
+     * moved ATOMIC_O_TRUNC, HANDLE_KILLPRIV  the kernel then leaves it to us to drop set-id bits, and does
+     * not say whether the writer may keep them WRITEBACK_CACHE  times and sizes would be the kernel's: fsync,
+     * not close, would be where errors show POSIX_LOCKS, FLOCK_LOCKS (no operation given)  locks stay in the
+     * kernel: there is one POSIX_ACL  see ops_xattr.c */
     conn->want = conn->capable & wanted;
     conn->max_background = 256;
     conn->congestion_threshold = 192;
     f->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) != 0;
-    sfs_log(SFS_LOG_DEBUG, "%s: FUSE %u.%u, capabilities 0x%x of 0x%x, max_write %u", f->dir, conn->proto_major, conn->proto_minor,
-            conn->want, conn->capable, conn->max_write);
+    sfs_log(SFS_LOG_DEBUG, "%s: FUSE %u.%u, capabilities 0x%x of 0x%x, max_write %u", f->dir,
+            conn->proto_major, conn->proto_minor, conn->want, conn->capable, conn->max_write);
 
     sfs_mutex_lock(&f->lock);
     f->ready = true;

@@ -1,7 +1,9 @@
-/* Inside fs/fuse only: what the operations share. An operation decodes, makes one call down, and replies; no lock is held across a reply.
+/* Inside fs/fuse only: what the operations share. An operation decodes, makes one call down, and replies; no
+ * lock is held across a reply.
  *
- * Node ids are inode numbers, except that FUSE names the root 1. They are never reused, so that the generation is 0 throughout and NFS handles
- * survive a restart. st_ino is the vfs's number everywhere, the root's included. */
+ * Node ids are inode numbers, except that FUSE names the root 1. They are never reused, so that the
+ * generation is 0 throughout and NFS handles survive a restart. st_ino is the vfs's number everywhere, the
+ * root's included. */
 #ifndef SFS_FUSE_OPS_H
 #define SFS_FUSE_OPS_H
 
@@ -14,17 +16,18 @@
 struct sfs_fuse {
     struct sfs_env *env;
     struct sfs_vfs *vfs;
-    uint64_t root;                /* of the vfs */
+    uint64_t root; /* of the vfs */
     struct fuse_session *session;
     char *dir;
-    bool no_opendir;              /* set once by init: the kernel opens directories by itself */
+    bool no_opendir; /* set once by init: the kernel opens directories by itself */
 
-    struct sfs_mutex lock;        /* SFS_RANK_LEAF; guards what follows */
+    struct sfs_mutex lock; /* SFS_RANK_LEAF; guards what follows */
     struct sfs_cond changed;
-    bool running, ready, ended;   /* sfs_fuse_run was called; INIT was answered; sfs_fuse_run is about to return */
-    bool stopping;                /* sfs_fuse_stop was called */
-    bool detached;                /* unmounted lazily: the directory isn't ours any more */
-    pthread_t loop_thread;        /* valid while running && !ended */
+    bool running, ready,
+        ended;             /* sfs_fuse_run was called; INIT was answered; sfs_fuse_run is about to return */
+    bool stopping;         /* sfs_fuse_stop was called */
+    bool detached;         /* unmounted lazily: the directory isn't ours any more */
+    pthread_t loop_thread; /* valid while running && !ended */
 };
 
 /* The open file behind fi->fh. */

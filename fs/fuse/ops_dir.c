@@ -1,4 +1,5 @@
-/* Directories. They have no open state: a listing goes on after the cookie of the last entry, whatever has changed since. */
+/* Directories. They have no open state: a listing goes on after the cookie of the last entry, whatever has
+ * changed since. */
 #include "fs/fuse/ops.h"
 
 #include <string.h>
@@ -53,7 +54,8 @@ static void list(fuse_req_t req, fuse_ino_t node, size_t size, off_t off, bool p
     }
     l.buf = (char *)buf->data;
     rc = sfs_vfs_readdir(f->vfs, sfs_fuse_ino(f, node), (uint64_t)off, plus, add_entry, &l);
-    /* What was read before an error is good; with readdirplus its look-ups are counted. The error comes again at the next call. */
+    /* What was read before an error is good; with readdirplus its look-ups are counted. The error comes again
+     * at the next call. */
     if (rc < 0 && l.used == 0)
         sfs_fuse_reply_rc(req, rc);
     else
@@ -76,7 +78,8 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t node, size_t size, off_t o
 static void op_opendir(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi)
 {
     (void)node;
-    /* The first answer of this kind is the last: the kernel then opens directories by itself and caches their listings. */
+    /* The first answer of this kind is the last: the kernel then opens directories by itself and caches their
+     * listings. */
     if (sfs_fuse_of(req)->no_opendir)
         sfs_fuse_reply_rc(req, -ENOSYS);
     else

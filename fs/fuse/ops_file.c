@@ -35,7 +35,8 @@ static void op_open(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi)
         sfs_vfs_release(file); /* interrupted: no release will come */
 }
 
-static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                      struct fuse_file_info *fi)
 {
     struct sfs_fuse *f = sfs_fuse_of(req);
     struct fuse_entry_param e;
@@ -78,7 +79,8 @@ static void op_read(fuse_req_t req, fuse_ino_t node, size_t size, off_t off, str
     sfs_buf_unref(buf);
 }
 
-static void op_write(fuse_req_t req, fuse_ino_t node, const char *data, size_t size, off_t off, struct fuse_file_info *fi)
+static void op_write(fuse_req_t req, fuse_ino_t node, const char *data, size_t size, off_t off,
+                     struct fuse_file_info *fi)
 {
     /* Pages of a shared mapping know their place, whatever file they come through. */
     bool append = !fi->writepage && (fi->flags & O_APPEND);
@@ -86,7 +88,8 @@ static void op_write(fuse_req_t req, fuse_ino_t node, const char *data, size_t s
     int rc;
 
     (void)node;
-    /* The kernel has dropped set-id bits and capabilities itself, by setattr and removexattr, where the writer may not keep them. */
+    /* The kernel has dropped set-id bits and capabilities itself, by setattr and removexattr, where the
+     * writer may not keep them. */
     rc = sfs_vfs_write(sfs_fuse_file(fi), data, size, (uint64_t)off, append, false, &n);
     if (rc < 0)
         sfs_fuse_reply_rc(req, rc);
@@ -113,7 +116,8 @@ static void op_release(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *f
     sfs_fuse_reply_rc(req, 0);
 }
 
-static void op_fallocate(fuse_req_t req, fuse_ino_t node, int mode, off_t off, off_t len, struct fuse_file_info *fi)
+static void op_fallocate(fuse_req_t req, fuse_ino_t node, int mode, off_t off, off_t len,
+                         struct fuse_file_info *fi)
 {
     (void)node;
     if (off < 0 || len <= 0) {
@@ -136,8 +140,9 @@ static void op_lseek(fuse_req_t req, fuse_ino_t node, off_t off, int whence, str
         fuse_reply_lseek(req, (off_t)found);
 }
 
-static void op_copy_file_range(fuse_req_t req, fuse_ino_t node_in, off_t off_in, struct fuse_file_info *fi_in, fuse_ino_t node_out,
-                               off_t off_out, struct fuse_file_info *fi_out, size_t len, int flags)
+static void op_copy_file_range(fuse_req_t req, fuse_ino_t node_in, off_t off_in, struct fuse_file_info *fi_in,
+                               fuse_ino_t node_out, off_t off_out, struct fuse_file_info *fi_out, size_t len,
+                               int flags)
 {
     size_t n;
     int rc;
@@ -150,7 +155,8 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t node_in, off_t off_in,
     }
     if (len > COPY_MAX)
         len = COPY_MAX;
-    rc = sfs_vfs_copy_range(sfs_fuse_file(fi_in), (uint64_t)off_in, sfs_fuse_file(fi_out), (uint64_t)off_out, len, &n);
+    rc = sfs_vfs_copy_range(sfs_fuse_file(fi_in), (uint64_t)off_in, sfs_fuse_file(fi_out), (uint64_t)off_out,
+                            len, &n);
     if (rc < 0)
         sfs_fuse_reply_rc(req, rc);
     else

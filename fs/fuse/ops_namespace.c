@@ -12,7 +12,8 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     int rc;
 
     rc = sfs_vfs_lookup(f->vfs, sfs_fuse_ino(f, parent), name, &st);
-    /* "." and ".." come from NFS handles only: there ENOENT means a stale handle, which isn't to be remembered as a name. */
+    /* "." and ".." come from NFS handles only: there ENOENT means a stale handle, which isn't to be
+     * remembered as a name. */
     if (rc == -ENOENT && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
         sfs_fuse_entry(f, NULL, &e);
         fuse_reply_entry(req, &e);
@@ -86,7 +87,8 @@ static unsigned decode_set(int to_set)
     return set;
 }
 
-static void op_setattr(fuse_req_t req, fuse_ino_t node, struct stat *attr, int to_set, struct fuse_file_info *fi)
+static void op_setattr(fuse_req_t req, fuse_ino_t node, struct stat *attr, int to_set,
+                       struct fuse_file_info *fi)
 {
     struct sfs_fuse *f = sfs_fuse_of(req);
     struct sfs_cred cred;
@@ -94,7 +96,8 @@ static void op_setattr(fuse_req_t req, fuse_ino_t node, struct stat *attr, int t
 
     (void)fi;
     sfs_fuse_cred(req, &cred);
-    reply_attr(req, sfs_vfs_setattr(f->vfs, sfs_fuse_ino(f, node), attr, decode_set(to_set), &cred, &st), &st);
+    reply_attr(req, sfs_vfs_setattr(f->vfs, sfs_fuse_ino(f, node), attr, decode_set(to_set), &cred, &st),
+               &st);
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t node)
@@ -120,7 +123,8 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
     struct stat st;
 
     sfs_fuse_cred(req, &cred);
-    sfs_fuse_reply_entry(req, sfs_vfs_mknod(f->vfs, sfs_fuse_ino(f, parent), name, mode, rdev, &cred, &st), &st);
+    sfs_fuse_reply_entry(req, sfs_vfs_mknod(f->vfs, sfs_fuse_ino(f, parent), name, mode, rdev, &cred, &st),
+                         &st);
 }
 
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
@@ -140,7 +144,8 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
     struct stat st;
 
     sfs_fuse_cred(req, &cred);
-    sfs_fuse_reply_entry(req, sfs_vfs_symlink(f->vfs, sfs_fuse_ino(f, parent), name, target, &cred, &st), &st);
+    sfs_fuse_reply_entry(req, sfs_vfs_symlink(f->vfs, sfs_fuse_ino(f, parent), name, target, &cred, &st),
+                         &st);
 }
 
 static void op_link(fuse_req_t req, fuse_ino_t node, fuse_ino_t newparent, const char *newname)
@@ -148,7 +153,8 @@ static void op_link(fuse_req_t req, fuse_ino_t node, fuse_ino_t newparent, const
     struct sfs_fuse *f = sfs_fuse_of(req);
     struct stat st;
 
-    sfs_fuse_reply_entry(req, sfs_vfs_link(f->vfs, sfs_fuse_ino(f, node), sfs_fuse_ino(f, newparent), newname, &st), &st);
+    sfs_fuse_reply_entry(
+        req, sfs_vfs_link(f->vfs, sfs_fuse_ino(f, node), sfs_fuse_ino(f, newparent), newname, &st), &st);
 }
 
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -165,11 +171,13 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
     sfs_fuse_reply_rc(req, sfs_vfs_rmdir(f->vfs, sfs_fuse_ino(f, parent), name));
 }
 
-static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent, const char *newname, unsigned flags)
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
+                      const char *newname, unsigned flags)
 {
     struct sfs_fuse *f = sfs_fuse_of(req);
 
-    sfs_fuse_reply_rc(req, sfs_vfs_rename(f->vfs, sfs_fuse_ino(f, parent), name, sfs_fuse_ino(f, newparent), newname, flags));
+    sfs_fuse_reply_rc(req, sfs_vfs_rename(f->vfs, sfs_fuse_ino(f, parent), name, sfs_fuse_ino(f, newparent),
+                                          newname, flags));
 }
 
 void sfs_fuse_ops_namespace(struct fuse_lowlevel_ops *ops)

@@ -1,7 +1,8 @@
 /* Extended attributes.
  *
- * POSIX ACLs (system.posix_acl_*) are refused: the kernel would store them through us but enforce them only if it was told that this file
- * system keeps mode and ACL in step, and an ACL that is kept but not enforced is worse than none. */
+ * POSIX ACLs (system.posix_acl_*) are refused: the kernel would store them through us but enforce them only
+ * if it was told that this file system keeps mode and ACL in step, and an ACL that is kept but not enforced
+ * is worse than none. */
 #include "fs/fuse/ops.h"
 
 #include <linux/limits.h>
@@ -72,7 +73,8 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t node, size_t size)
     sfs_buf_unref(buf);
 }
 
-static void op_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *value, size_t size, int flags)
+static void op_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *value, size_t size,
+                        int flags)
 {
     struct sfs_fuse *f = sfs_fuse_of(req);
     struct sfs_cred cred;

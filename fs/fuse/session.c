@@ -1,8 +1,10 @@
 /* A mount from beginning to end.
  *
- * libfuse's multi-threaded loop runs in sfs_fuse_run. It ends by itself when the kernel says ENODEV (unmounted or aborted). To end it from outside,
- * libfuse's way is a signal: its loop waits in sem_wait and looks at its exit flag on EINTR. So sfs_fuse_stop sets the flag and sends SIGUSR1 (with an empty
- * handler) to the loop's thread until the loop has noticed. This is the one place above fs/base that touches a pthread. */
+ * libfuse's multi-threaded loop runs in sfs_fuse_run. It ends by itself when the kernel says ENODEV
+ * (unmounted or aborted). To end it from outside, libfuse's way is a signal: its loop waits in sem_wait and
+ * looks at its exit flag on EINTR. So sfs_fuse_stop sets the flag and sends SIGUSR1 (with an empty handler)
+ * to the loop's thread until the loop has noticed. This is the one place above fs/base that touches a
+ * pthread. */
 #include "fs/fuse/ops.h"
 
 #include <fcntl.h>
@@ -20,7 +22,8 @@
 #include "fs/base/log.h"
 #include "fs/fuse/tune.h"
 
-/* Requests served at once. A request may wait as long as a stalled disk's time-out: there must be enough others. */
+/* Requests served at once. A request may wait as long as a stalled disk's time-out: there must be enough
+ * others. */
 #define MAX_THREADS 64u
 #define STOP_RETRY_NS 20000000ull
 
@@ -29,7 +32,8 @@ extern char **environ;
 /* What libfuse last complained of in this thread, for the error of the call under way. */
 static _Thread_local char last_complaint[512];
 
-static void __attribute__((format(printf, 2, 0))) on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
+static void __attribute__((format(printf, 2, 0)))
+on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
 {
     char text[512];
     size_t len;
@@ -55,7 +59,7 @@ static int install_wakeup(void)
     return sigaction(SIGUSR1, &sa, NULL) < 0 ? -errno : 0;
 }
 
-/* --- mounting ---------------------------------------------------------------------------------------------------------------------- */
+/* --- mounting --------------------------------------------------------------------------------- */
 
 static int add_flag(char **opts, bool set, const char *name)
 {
@@ -69,11 +73,13 @@ static int build_args(struct fuse_args *args, const struct sfs_fuse_opts *o)
 
     if (asprintf(&fsname, "fsname=%s", o->source) < 0)
         return -ENOMEM;
-    /* dev and suid: libfuse's own default is without; that default is for users, whose fusermount3 insists on it anyway. */
+    /* dev and suid: libfuse's own default is without; that default is for users, whose fusermount3 insists on
+     * it anyway. */
     if (fuse_opt_add_opt_escaped(&opts, fsname) || add_flag(&opts, true, "subtype=spacesfs") ||
         add_flag(&opts, true, "default_permissions") || add_flag(&opts, o->allow_other, "allow_other") ||
-        add_flag(&opts, o->readonly, "ro") || add_flag(&opts, o->noatime, "noatime") || add_flag(&opts, o->noexec, "noexec") ||
-        add_flag(&opts, o->sync, "sync") || add_flag(&opts, !o->nodev && geteuid() == 0, "dev") ||
+        add_flag(&opts, o->readonly, "ro") || add_flag(&opts, o->noatime, "noatime") ||
+        add_flag(&opts, o->noexec, "noexec") || add_flag(&opts, o->sync, "sync") ||
+        add_flag(&opts, !o->nodev && geteuid() == 0, "dev") ||
         add_flag(&opts, !o->nosuid && geteuid() == 0, "suid"))
         goto out;
     if (fuse_opt_add_arg(args, "spacesfs") || fuse_opt_add_arg(args, "-o") || fuse_opt_add_arg(args, opts))
@@ -85,7 +91,8 @@ out:
     return rc;
 }
 
-/* For users libfuse runs fusermount3, which explains failures on stderr only. A daemon has none: they are caught in a memory file. */
+/* For users libfuse runs fusermount3, which explains failures on stderr only. A daemon has none: they are
+ * caught in a memory file. */
 struct caught {
     int saved, file;
 };
@@ -147,16 +154,17 @@ static int mount_session(struct sfs_fuse *f, const struct sfs_fuse_opts *opts, s
     if (rc != 0) {
         const char *why = said[0] ? said : last_complaint[0] ? last_complaint : "no reason given";
 
-        rc = sfs_error_set(err, -EIO, "%s cannot be mounted: %s%s", f->dir, why,
-                           access("/dev/fuse", F_OK) < 0 ? " (there is no /dev/fuse: is the fuse module loaded?)" : "");
+        rc = sfs_error_set(
+            err, -EIO, "%s cannot be mounted: %s%s", f->dir, why,
+            access("/dev/fuse", F_OK) < 0 ? " (there is no /dev/fuse: is the fuse module loaded?)" : "");
     }
 out:
     fuse_opt_free_args(&args);
     return rc;
 }
 
-int sfs_fuse_mount(struct sfs_env *env, struct sfs_vfs *vfs, const char *dir, const struct sfs_fuse_opts *opts, struct sfs_fuse **out,
-                   struct sfs_error *err)
+int sfs_fuse_mount(struct sfs_env *env, struct sfs_vfs *vfs, const char *dir,
+                   const struct sfs_fuse_opts *opts, struct sfs_fuse **out, struct sfs_error *err)
 {
     struct sfs_fuse *f;
     int rc;
@@ -189,7 +197,8 @@ void sfs_fuse_free(struct sfs_fuse *f)
     if (!f)
         return;
     if (f->session) {
-        /* It unmounts by name: that may be another mount by now if ours was detached. Closing the device ends ours either way. */
+        /* It unmounts by name: that may be another mount by now if ours was detached. Closing the device ends
+         * ours either way. */
         if (!f->detached)
             fuse_session_unmount(f->session);
         fuse_session_destroy(f->session);
@@ -200,7 +209,7 @@ void sfs_fuse_free(struct sfs_fuse *f)
     free(f);
 }
 
-/* --- serving ----------------------------------------------------------------------------------------------------------------------- */
+/* --- serving ---------------------------------------------------------------------------------- */
 
 int sfs_fuse_run(struct sfs_fuse *f)
 {
@@ -240,7 +249,8 @@ int sfs_fuse_wait_ready(struct sfs_fuse *f, struct sfs_error *err)
     ready = f->ready;
     sfs_mutex_unlock(&f->lock);
     if (!ready)
-        return sfs_error_set(err, -EIO, "%s: the mount ended before the kernel had made contact (the log says more)", f->dir);
+        return sfs_error_set(
+            err, -EIO, "%s: the mount ended before the kernel had made contact (the log says more)", f->dir);
     sfs_fuse_tune(f->dir);
     return 0;
 }
@@ -257,11 +267,12 @@ void sfs_fuse_stop(struct sfs_fuse *f)
     sfs_mutex_unlock(&f->lock);
 }
 
-/* --- unmounting and remounting ----------------------------------------------------------------------------------------------------- */
+/* --- unmounting and remounting ---------------------------------------------------------------- */
 
 static const char *fusermount(void)
 {
-    static const char *const paths[] = {"/usr/bin/fusermount3", "/bin/fusermount3", "/usr/local/bin/fusermount3"};
+    static const char *const paths[] = {"/usr/bin/fusermount3", "/bin/fusermount3",
+                                        "/usr/local/bin/fusermount3"};
 
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
         if (access(paths[i], X_OK) == 0)
@@ -273,7 +284,8 @@ static const char *fusermount(void)
 static int unmount_as_user(const char *dir, bool lazy)
 {
     const char *program = fusermount();
-    const char *argv[] = {"fusermount3", "-u", "-q", lazy ? "-z" : "--", lazy ? "--" : dir, lazy ? dir : NULL, NULL};
+    const char *argv[] = {"fusermount3",     "-u", "-q", lazy ? "-z" : "--", lazy ? "--" : dir,
+                          lazy ? dir : NULL, NULL};
     int status, rc;
     pid_t pid;
 
@@ -308,7 +320,9 @@ int sfs_fuse_unmount(struct sfs_fuse *f, bool lazy, struct sfs_error *err)
         }
         return 0;
     case -EBUSY:
-        return sfs_error_set(err, rc, "%s is busy: a program has files open there, or works there (fuser -vm shows which)", f->dir);
+        return sfs_error_set(
+            err, rc, "%s is busy: a program has files open there, or works there (fuser -vm shows which)",
+            f->dir);
     case -ENOENT:
         return sfs_error_set(err, rc, "%s cannot be unmounted: fusermount3 is not installed", f->dir);
     default:
@@ -329,8 +343,11 @@ int sfs_fuse_remount(struct sfs_fuse *f, const struct sfs_fuse_opts *o, struct s
     if (mount(NULL, f->dir, NULL, flags, NULL) == 0)
         return 0;
     if (errno == EPERM)
-        return sfs_error_set(err, -EPERM, "%s: only root can change the options of a mount; unmount it and mount it anew", f->dir);
+        return sfs_error_set(err, -EPERM,
+                             "%s: only root can change the options of a mount; unmount it and mount it anew",
+                             f->dir);
     if (errno == EBUSY)
-        return sfs_error_set(err, -EBUSY, "%s is busy: a program has files open for writing (fuser -vm shows which)", f->dir);
+        return sfs_error_set(
+            err, -EBUSY, "%s is busy: a program has files open for writing (fuser -vm shows which)", f->dir);
     return sfs_error_set(err, -errno, "%s cannot be remounted: %s", f->dir, strerror(errno));
 }

@@ -10,9 +10,11 @@
 
 #include "fs/base/log.h"
 
-/* The kernel reads 128 KiB ahead unless told otherwise, less than one stripe: that would keep one disk busy at a time. INIT can only lower it. */
+/* The kernel reads 128 KiB ahead unless told otherwise, less than one stripe: that would keep one disk busy
+ * at a time. INIT can only lower it. */
 #define READ_AHEAD_KB "4096"
-/* Share of the machine's dirty memory that pages dirtied through shared mappings may take; 1 % for FUSE unless told otherwise. */
+/* Share of the machine's dirty memory that pages dirtied through shared mappings may take; 1 % for FUSE
+ * unless told otherwise. */
 #define MAX_RATIO "20"
 
 static void set_bdi(dev_t dev, const char *key, const char *value)

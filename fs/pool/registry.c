@@ -5,8 +5,8 @@
  *   disk /path
  *   disk /another%20path
  *
- * Control characters, '%' and bytes that end a line are written as %XX. A file that isn't like this is as good as none: -ENOENT, since labels can
- * tell all of it again. */
+ * Control characters, '%' and bytes that end a line are written as %XX. A file that isn't like this is as
+ * good as none: -ENOENT, since labels can tell all of it again. */
 #include "fs/pool/registry.h"
 
 #include <limits.h>
@@ -24,7 +24,7 @@
 #define FIRST_LINE "spacesfs pool 1"
 #define LINE_BYTES (3 * SFS_PATH_BYTES + 16)
 
-/* --- directories ------------------------------------------------------------------------------------------------------------------- */
+/* --- directories ------------------------------------------------------------------------------ */
 
 /* Makes a directory and those above it. 0 or -errno. */
 static int make_dirs(const char *path, mode_t mode)
@@ -99,12 +99,15 @@ int sfs_registry_run_dir(char *out, size_t cap, struct sfs_error *err)
     if (lstat(out, &st) < 0)
         return sfs_error_set(err, -errno, "the run-time directory %s: %s", out, strerror(errno));
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 0022))
-        return sfs_error_set(err, -EPERM, "the run-time directory %s is not safe: it must be a directory of yours that only you can write to "
-                             "(remove it, or set SFS_RUN_DIR to another)", out);
+        return sfs_error_set(err, -EPERM,
+                             "the run-time directory %s is not safe: it must be a directory of yours that "
+                             "only you can write to "
+                             "(remove it, or set SFS_RUN_DIR to another)",
+                             out);
     return 0;
 }
 
-/* --- writing ----------------------------------------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static bool plain(unsigned char c)
 {
@@ -202,7 +205,7 @@ int sfs_registry_save(const char *state_dir, const struct sfs_registry_pool *p, 
     return 0;
 }
 
-/* --- reading ----------------------------------------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static int hex(char c)
 {

@@ -1,4 +1,5 @@
-/* The control protocol on a real pool of two directories: every command's arguments and replies, and what hostile or clumsy clients send to the server. */
+/* The control protocol on a real pool of two directories: every command's arguments and replies, and what
+ * hostile or clumsy clients send to the server. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdio.h>
@@ -43,7 +44,8 @@ static void on_change(void *ctx)
 static void open_pool(void)
 {
     static char one[128], two[128];
-    struct sfs_disk_spec disks[] = {{.path = one, .size_bytes = 256u << 20}, {.path = two, .size_bytes = 256u << 20}};
+    struct sfs_disk_spec disks[] = {{.path = one, .size_bytes = 256u << 20},
+                                    {.path = two, .size_bytes = 256u << 20}};
     struct sfs_pool_create_opts create = {0};
     struct sfs_pool_open_opts opts = {0};
     struct sfs_error err = {0}, warn = {0};
@@ -95,7 +97,7 @@ static void stop_server(void)
 TestSuite(run, .init = open_pool, .fini = close_pool, .timeout = 120);
 TestSuite(server, .init = start_server, .fini = stop_server, .timeout = 120);
 
-/* --- requests, in-process ------------------------------------------------------------------------------------------------------------------ */
+/* --- requests in one process ------------------------------------------------------------------ */
 
 /* Runs a request written as JSON, with ' for ". */
 static json_t *run(const char *text)
@@ -120,7 +122,8 @@ static void succeeds(const char *text)
 {
     json_t *reply = run(text);
 
-    cr_assert(json_is_true(json_object_get(reply, "ok")), "%s: %s", text, json_string_value(json_object_get(json_object_get(reply, "error"), "text")));
+    cr_assert(json_is_true(json_object_get(reply, "ok")), "%s: %s", text,
+              json_string_value(json_object_get(json_object_get(reply, "error"), "text")));
     cr_assert(json_is_object(json_object_get(reply, "result")));
     json_decref(reply);
 }
@@ -141,7 +144,8 @@ static void fails(const char *text, const char *code, const char *words)
 static json_int_t first(const char *list, const char *member)
 {
     json_t *reply = run("{'cmd':'status'}");
-    json_t *value = json_object_get(json_array_get(json_object_get(json_object_get(reply, "result"), list), 0), member);
+    json_t *value =
+        json_object_get(json_array_get(json_object_get(json_object_get(reply, "result"), list), 0), member);
     json_int_t n = json_integer_value(value);
 
     cr_assert(json_is_integer(value), "%s.%s", list, member);
@@ -161,7 +165,8 @@ Test(run, ping)
 
 Test(run, spaces)
 {
-    succeeds("{'cmd':'space-create','name':'a','resiliency':'mirror2','size':'1.5G','columns':'auto','interleave':'64K','compression':'zstd:5'}");
+    succeeds("{'cmd':'space-create','name':'a','resiliency':'mirror2','size':'1.5G','columns':'auto','"
+             "interleave':'64K','compression':'zstd:5'}");
     cr_assert_eq(first("spaces", "size_bytes"), 3LL << 29);
     cr_assert_eq(first("spaces", "interleave"), 65536);
     cr_assert_eq(first("spaces", "columns"), 0);
@@ -180,10 +185,13 @@ Test(run, values_that_make_no_sense)
     fails("{'cmd':'space-create','name':'a','resiliency':'mirror2','columns':'-1'}", "EINVAL", "-1");
     fails("{'cmd':'space-create','name':'a','resiliency':'mirror2','columns':'99'}", "EINVAL", "99");
     fails("{'cmd':'space-create','name':'a','resiliency':'mirror2','interleave':'1T'}", "ERANGE", "1T");
-    fails("{'cmd':'space-create','name':'a','resiliency':'mirror2','provisioning':'thick'}", "EINVAL", "thick");
+    fails("{'cmd':'space-create','name':'a','resiliency':'mirror2','provisioning':'thick'}", "EINVAL",
+          "thick");
     fails("{'cmd':'space-create','name':'a','resiliency':'mirror2','compression':'lz4'}", "EINVAL", "lz4");
-    fails("{'cmd':'space-create','name':'a','resiliency':'mirror2','compression':'zstd:'}", "EINVAL", "level");
-    fails("{'cmd':'space-create','name':'a','resiliency':'mirror2','compression':'zstd:0'}", "EINVAL", "lowest");
+    fails("{'cmd':'space-create','name':'a','resiliency':'mirror2','compression':'zstd:'}", "EINVAL",
+          "level");
+    fails("{'cmd':'space-create','name':'a','resiliency':'mirror2','compression':'zstd:0'}", "EINVAL",
+          "lowest");
     fails("{'cmd':'space-create','name':'a','resiliency':'mirror2','compression':'zstd:20'}", "EINVAL", "20");
     fails("{'cmd':'space-create','name':'a/b','resiliency':'mirror2'}", "EINVAL", "a/b");
     fails("{'cmd':'disk-set','disk':'nosuch','key':'usage','value':'retired'}", "ENOENT", "nosuch");
@@ -239,7 +247,7 @@ Test(run, events_and_sync)
     succeeds("{'cmd':'pool-get','key':'heal-delay'}");
 }
 
-/* --- the server ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- the server ------------------------------------------------------------------------------- */
 
 static int dial(void)
 {
@@ -321,7 +329,8 @@ Test(server, hostile_lines)
         BYTES("null\n"),
         BYTES("\0\0\0\0\n"),
         BYTES("{\"cmd\":\"mount\",\"space\":\"a\",\"dir\":\"x\",\"source\":\"tank/a\"}\n"),
-        BYTES("{\"cmd\":\"mount\",\"space\":\"a\",\"dir\":\"/tmp\",\"source\":\"tank/a\",\"options\":\"nonsense\"}\n"),
+        BYTES("{\"cmd\":\"mount\",\"space\":\"a\",\"dir\":\"/tmp\",\"source\":\"tank/"
+              "a\",\"options\":\"nonsense\"}\n"),
         BYTES("{\"cmd\":\"mount\",\"space\":\"nosuch\",\"dir\":\"/tmp\",\"source\":\"tank/nosuch\"}\n"),
         BYTES("{\"cmd\":\"umount\",\"dir\":\"/nowhere\"}\n"),
         BYTES("{\"cmd\":\"remount\",\"dir\":\"/nowhere\",\"options\":\"ro\"}\n"),
@@ -407,7 +416,9 @@ Test(server, too_many_connections)
 
 Test(server, one_code_path)
 {
-    json_t *request = json_pack("{s:s, s:s, s:s}", "cmd", "space-create", "name", "a", "resiliency", "mirror2"), *reply = NULL;
+    json_t *request =
+               json_pack("{s:s, s:s, s:s}", "cmd", "space-create", "name", "a", "resiliency", "mirror2"),
+           *reply = NULL;
     struct sfs_error err = {0};
 
     cr_assert_eq(sfs_control_ask(base, "tank", request, NULL, NULL, &reply), 0);

@@ -65,14 +65,17 @@ Test(mount_opts, own_words)
 /* As mount(8) hands them on at a remount. */
 Test(mount_opts, what_the_kernel_shows)
 {
-    struct sfs_mount_opts o = parsed("rw,nosuid,nodev,relatime,user_id=0,group_id=0,default_permissions,allow_other,ro,remount", true);
+    struct sfs_mount_opts o = parsed(
+        "rw,nosuid,nodev,relatime,user_id=0,group_id=0,default_permissions,allow_other,ro,remount", true);
 
     cr_assert(o.remount && o.readonly && o.nosuid && o.nodev && o.allow_other);
 }
 
 Test(mount_opts, fstab_words)
 {
-    parsed("defaults,noauto,user,users,_netdev,x-systemd.requires-mounts-for=/mnt,comment=x,,X-mount.mkdir,rw,", true);
+    parsed(
+        "defaults,noauto,user,users,_netdev,x-systemd.requires-mounts-for=/mnt,comment=x,,X-mount.mkdir,rw,",
+        true);
 }
 
 Test(mount_opts, refusals_name_the_word)
@@ -118,7 +121,8 @@ Test(source, name)
 
 Test(source, malformed)
 {
-    static const char *const bad[] = {"", "tank", "/", "/tank", "tank/", "tank/.x", "tank/-x", "ta\nnk/x", "tank/a\tb", "tank/a b"};
+    static const char *const bad[] = {"",        "tank",    "/",        "/tank",     "tank/",
+                                      "tank/.x", "tank/-x", "ta\nnk/x", "tank/a\tb", "tank/a b"};
     char lengthy[2 * PATH_MAX];
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -149,7 +153,9 @@ Test(mountinfo, lines)
 {
     static struct sfs_mountinfo m;
 
-    cr_assert(sfs_mountinfo_parse("36 35 98:0 /mnt1 /mnt/with\\040space\\134 rw,noatime master:1 - fuse.spacesfs tank/media rw,user_id=0\n", &m));
+    cr_assert(sfs_mountinfo_parse("36 35 98:0 /mnt1 /mnt/with\\040space\\134 rw,noatime master:1 - "
+                                  "fuse.spacesfs tank/media rw,user_id=0\n",
+                                  &m));
     cr_assert_str_eq(m.dir, "/mnt/with space\\");
     cr_assert_str_eq(m.type, "fuse.spacesfs");
     cr_assert_str_eq(m.source, "tank/media");
@@ -159,7 +165,8 @@ Test(mountinfo, lines)
 
 Test(mountinfo, not_lines)
 {
-    static const char *const bad[] = {"", "36", "36 35 98:0 / ", "36 35 98:0 / x rw - t s", "36 35 98:0 / /x rw"};
+    static const char *const bad[] = {"", "36", "36 35 98:0 / ", "36 35 98:0 / x rw - t s",
+                                      "36 35 98:0 / /x rw"};
     static struct sfs_mountinfo m;
     static char lengthy[3 * PATH_MAX];
 

@@ -43,7 +43,8 @@ static void save(const char *name, unsigned n, const char *const *paths)
 
 Test(registry, round_trip)
 {
-    static const char *const paths[] = {"/dev/sdb", "/mnt/with space", "/mnt/line\nbreak", "/100%", "/b\xc3\xa4r/\x01\x7f", "/raw\xff", ""};
+    static const char *const paths[] = {
+        "/dev/sdb", "/mnt/with space", "/mnt/line\nbreak", "/100%", "/b\xc3\xa4r/\x01\x7f", "/raw\xff", ""};
     struct sfs_registry_pool p;
 
     save("tank", 7, paths);
