@@ -26,7 +26,7 @@ int sfs_batch_add(struct sfs_batch *b, const struct sfs_change *c)
         b->v = v;
         b->cap = cap;
     }
-    b->v[b->n++] = (struct sfs_batch_item){*c, b->client};
+    b->v[b->n++] = (struct sfs_batch_item){.change = *c, .client = b->client};
     return 0;
 }
 

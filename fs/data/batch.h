@@ -7,6 +7,7 @@
 struct sfs_batch_item {
     struct sfs_change change;
     struct sfs_commit_client *client;
+    bool told_lost;
 };
 struct sfs_batch {
     struct sfs_batch_item *v;

@@ -3,18 +3,24 @@
 
 #include <stdlib.h>
 
-/* The owners of a lost extent report it. */
-static void tell_lost(struct sfs_data *d, struct sfs_batch *b, struct sfs_stored *s)
+/* The owners of what is lost in this batch report it: found lost now, or when an earlier commit was settled. */
+static void tell_lost(struct sfs_data *d, struct sfs_batch *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         struct sfs_change *c = &b->v[i].change;
+        uint64_t bytes = 0;
+        SFS_LOCK(d);
         for (unsigned k = 0; k < c->nextents; k++)
-            if (c->extents[k].stored == s) {
-                b->v[i].client->lost(b->v[i].client->ctx, c->owner, c->ino);
-                break;
-            }
+            if (c->extents[k].stored->lost && !c->extents[k].stored->applied)
+                bytes += c->extents[k].len;
+        SFS_UNLOCK(d);
+        if (!bytes || b->v[i].told_lost)
+            continue;
+        b->v[i].told_lost = true;
+        b->v[i].client->lost(b->v[i].client->ctx, c->owner, c->ino);
+        sfs_data_event(d, "error", "data-lost", 0, "%llu bytes of inode %llu, written since the last commit, had their only copy on a disk that failed", (unsigned long long)bytes,
+                       (unsigned long long)c->ino);
     }
-    sfs_data_event(d, "error", "data-lost", 0, "%llu bytes written since the last commit had their only copy on a disk that failed", (unsigned long long)s->key.slen);
 }
 
 /* A reference to the first pending extent of a group that has lost a disk and isn't known to be lost; the group's id and volume. */
@@ -105,7 +111,6 @@ int sfs_rewrite_shaken(struct sfs_data *d, struct sfs_batch *b, bool *rewritten)
             SFS_LOCK(d);
             s->lost = true;
             SFS_UNLOCK(d);
-            tell_lost(d, b, s);
             rc = 0;
         } else {
             *rewritten = true;
@@ -114,5 +119,6 @@ int sfs_rewrite_shaken(struct sfs_data *d, struct sfs_batch *b, bool *rewritten)
         if (rc)
             return rc;
     }
+    tell_lost(d, b);
     return 0;
 }

@@ -230,6 +230,13 @@ int sfs_volume_reserve(struct sfs_volume *v, uint64_t bytes, bool rewriting)
         return -EROFS;
     int rc = 0;
     SFS_LOCK(d);
+    bool known = v->credit_bytes >= bytes || all_known(d);
+    SFS_UNLOCK(d);
+    if (!known)
+        rc = sfs_groups_count_used(d); /* after a mount: what groups hold isn't known before it is counted */
+    if (rc)
+        return rc;
+    SFS_LOCK(d);
     if (v->credit_bytes >= bytes) {
         v->credit_bytes -= bytes;
     } else {

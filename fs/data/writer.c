@@ -170,16 +170,17 @@ static int add_run(struct runs *rs, const struct run *r)
     return 0;
 }
 
-/* The caller's bytes with the last block padded with zeros: in place where the buffer has room for it. */
+static bool all_zero(const uint8_t *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+/* The caller's bytes with the last block padded with zeros. The caller's buffer isn't written to (others may be reading it): a copy is made unless the padding is there already. */
 static struct sfs_buf *padded(struct sfs_buf *buf, size_t *buf_off, uint32_t len)
 {
     size_t full = sfs_blocks(len) * SFS_BLOCK;
-    if (len % SFS_BLOCK == 0)
+    if (*buf_off + full <= buf->cap && all_zero(buf->data + *buf_off + len, full - len))
         return sfs_buf_ref(buf);
-    if (*buf_off + full <= buf->cap) {
-        memset(buf->data + *buf_off + len, 0, full - len);
-        return sfs_buf_ref(buf);
-    }
     struct sfs_buf *b = sfs_buf_new(full);
     if (!b)
         return NULL;

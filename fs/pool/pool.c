@@ -388,8 +388,8 @@ static struct sfs_pool *pool_new(struct sfs_env *env, const struct sfs_pool_open
 
 static void pool_free(struct sfs_pool *p)
 {
+    sfs_pool_maintain_stop(p); /* it looks at the heal job */
     sfs_heal_stop(p->heal);
-    sfs_pool_maintain_stop(p);
     if (p->data)
         sfs_data_stop(p->data);
     sfs_catalog_close(p->cat);
@@ -497,9 +497,9 @@ int sfs_pool_close(struct sfs_pool *p)
 {
     if (!p)
         return 0;
+    sfs_pool_maintain_stop(p); /* it looks at the heal job */
     sfs_heal_stop(p->heal);
     p->heal = NULL;
-    sfs_pool_maintain_stop(p);
     sfs_pool_flush_events(p);
     int rc = p->readonly ? 0 : sfs_data_readonly(p->data) ? -EROFS : sfs_pool_sync(p);
     pool_free(p);
