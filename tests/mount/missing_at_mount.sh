@@ -64,7 +64,7 @@ within 20 no_daemon
 say "an old disk alone, looked at read-only: what it has is right or an error, and nothing changes"
 take d1
 bring d2
-spacesfs mount p/s m -o wait=0,ro
+spacesfs mount p/s m -o wait=0,degraded=ro
 refused 1 'read-only' touch m/new
 health_is p at-risk || { cat status; fail "data that cannot be read doesn't show"; }
 treecmp src m/a > said || true
