@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define MAX_SOURCES 4u
-#define MAX_COMBINATIONS 65536u
+#define MAX_COMBINATIONS 4096u
 
 struct span {
     struct sfs_stored *stored;
@@ -153,50 +153,73 @@ static unsigned variants(const struct granule *g, uint32_t block, unsigned *of)
     return n;
 }
 
+static uint32_t block_len(const struct granule *g, uint32_t block)
+{
+    uint32_t left = g->to - g->from - block * SFS_BLOCK;
+    return left < SFS_BLOCK ? left : SFS_BLOCK;
+}
+
+/* Is one source good as it is? The usual case: one copy is bad, however much of it. */
+static bool settle_whole(const struct granule *g, uint8_t *out)
+{
+    uint32_t len = g->to - g->from;
+    for (unsigned s = 0; s < g->sources; s++) {
+        if (memchr(g->have[s], 0, sfs_blocks(len)) || sfs_checksum(g->buf[s]->data, len) != g->csum)
+            continue;
+        memcpy(out, g->buf[s]->data, len);
+        return true;
+    }
+    return false;
+}
+
+struct choice {
+    uint32_t block;
+    unsigned n, at, of[MAX_SOURCES]; /* its variants; the one in use */
+};
+
+/* The blocks on which sources differ; what they agree on goes into out. false: a block that nobody has, or too many combinations. */
+static bool choices(const struct granule *g, uint8_t *out, struct choice *v, uint32_t *n)
+{
+    uint64_t combos = 1;
+    *n = 0;
+    for (uint32_t b = 0; b < sfs_blocks(g->to - g->from); b++) {
+        struct choice *c = &v[*n];
+        *c = (struct choice){.block = b};
+        c->n = variants(g, b, c->of);
+        if (c->n == 0)
+            return false;
+        memcpy(out + b * SFS_BLOCK, g->buf[c->of[0]]->data + b * SFS_BLOCK, block_len(g, b));
+        if (c->n == 1)
+            continue;
+        ++*n;
+        combos *= c->n;
+        if (combos > MAX_COMBINATIONS)
+            return false;
+    }
+    return true;
+}
+
 /* Finds contents whose checksum holds; into out. */
 static bool settle(const struct granule *g, uint8_t *out)
 {
-    uint32_t len = g->to - g->from, blocks = (uint32_t)sfs_blocks(len);
-    unsigned(*of)[MAX_SOURCES] = calloc(blocks, sizeof(*of));
-    uint32_t *open = calloc(blocks, sizeof(*open));
-    unsigned *count = calloc(blocks, sizeof(*count)), *at = calloc(blocks, sizeof(*at));
-    uint32_t nopen = 0;
-    uint64_t combos = 1;
-    bool good = false, possible = of && open && count && at;
-    for (uint32_t b = 0; possible && b < blocks; b++) {
-        count[b] = variants(g, b, of[b]);
-        uint32_t off = b * SFS_BLOCK, n = len - off < SFS_BLOCK ? len - off : SFS_BLOCK;
-        if (count[b] == 0)
-            possible = false;
-        else
-            memcpy(out + off, g->buf[of[b][0]]->data + off, n);
-        if (count[b] > 1) {
-            open[nopen++] = b;
-            combos *= count[b];
-            if (combos > MAX_COMBINATIONS)
-                possible = false;
-        }
-    }
-    while (possible) {
-        if (sfs_checksum(out, len) == g->csum) {
-            good = true;
-            break;
-        }
+    if (settle_whole(g, out))
+        return true;
+    uint32_t len = g->to - g->from, n;
+    struct choice *v = calloc(sfs_blocks(len) + 1, sizeof(*v));
+    bool possible = v && choices(g, out, v, &n), good = false;
+    while (possible && !good) {
+        good = sfs_checksum(out, len) == g->csum;
         uint32_t i = 0;
-        for (; i < nopen; i++) { /* the next combination: count in mixed radix */
-            uint32_t b = open[i], off = b * SFS_BLOCK, n = len - off < SFS_BLOCK ? len - off : SFS_BLOCK;
-            at[b] = (at[b] + 1) % count[b];
-            memcpy(out + off, g->buf[of[b][at[b]]]->data + off, n);
-            if (at[b])
+        for (; !good && i < n; i++) { /* the next combination: count in mixed radix */
+            struct choice *c = &v[i];
+            c->at = (c->at + 1) % c->n;
+            memcpy(out + c->block * SFS_BLOCK, g->buf[c->of[c->at]]->data + c->block * SFS_BLOCK, block_len(g, c->block));
+            if (c->at)
                 break;
         }
-        if (i == nopen)
-            break;
+        possible = i < n;
     }
-    free(of);
-    free(open);
-    free(count);
-    free(at);
+    free(v);
     return good;
 }
 

@@ -431,6 +431,7 @@ int sfs_pool_disk_add(struct sfs_pool *p, const struct sfs_disk_spec *disks, uns
         sfs_pool_save_registry(p);
         sfs_pool_event(p, "info", "disk-added", "", "%u disk%s added; new data uses %s at once", n, n == 1 ? " was" : "s were", n == 1 ? "it" : "them");
         sfs_pool_flush_events(p);
+        p->heal_again_ns = 0;
         sfs_heal_wake(p->heal);
     } else if (err && !err->code) {
         sfs_error_set(err, rc, "pool %s: the disk could not be added: %s.", p->name, strerror(-rc));

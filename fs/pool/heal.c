@@ -118,7 +118,8 @@ int sfs_pool_heal(struct sfs_pool *p, bool wait, struct sfs_error *err)
         return sfs_error_set(err, -EROFS, "pool %s is open read-only%s%s: it cannot heal.", p->name, sfs_data_readonly(p->data) ? ": " : "", sfs_data_readonly_why(p->data));
     if (!p->heal)
         return sfs_error_set(err, -EOPNOTSUPP, "pool %s was opened without background jobs.", p->name);
-    sfs_pool_look_after_disks(p); /* a disk pulled a moment ago counts */
+    sfs_pool_look_after_disks(p, true); /* a disk pulled a moment ago counts, and one that was plugged in again */
+    sfs_pool_look_after_disks(p, true); /* one that is back but whose loss had not been noticed: lost, then found */
     __atomic_store_n(&p->heal_now, true, __ATOMIC_RELEASE);
     if (!wait) {
         struct sfs_heal_status s;
@@ -129,7 +130,7 @@ int sfs_pool_heal(struct sfs_pool *p, bool wait, struct sfs_error *err)
     }
     char text[256];
     int rc = sfs_heal_wait(p->heal, text, sizeof(text));
-    sfs_pool_look_after_disks(p);
+    sfs_pool_look_after_disks(p, false);
     if (!rc && anything_due(p)) /* another has gone meanwhile: done means done now */
         rc = sfs_heal_wait(p->heal, text, sizeof(text));
     __atomic_store_n(&p->heal_now, false, __ATOMIC_RELEASE);

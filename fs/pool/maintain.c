@@ -205,6 +205,7 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
     sfs_member_attach(p->data, pd->id, pd->disk);
     pd->lost_told = false;
     pd->since_ns = sfs_env_mono_ns(p->env);
+    p->heal_again_ns = 0; /* it may take what could not be built elsewhere */
     set_lost_since(p, pd->id, 0);
     sfs_pool_write_labels(p);
     free_slabs_on(p);
@@ -212,7 +213,7 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
     pd->retry_ns = 0;
 }
 
-void sfs_pool_look_after_disks(struct sfs_pool *p)
+void sfs_pool_look_after_disks(struct sfs_pool *p, bool now)
 {
     sfs_mutex_lock(&p->admin);
     for (unsigned i = 0; i < p->ndisks; i++) {
@@ -222,7 +223,7 @@ void sfs_pool_look_after_disks(struct sfs_pool *p)
         bool online = pd->disk && sfs_disk_check(pd->disk) == 0 && sfs_disk_state(pd->disk) == SFS_DISK_ONLINE;
         if (pd->disk && !online && !pd->lost_told)
             handle_lost(p, pd);
-        else if (!online && sfs_env_mono_ns(p->env) >= pd->retry_ns)
+        else if (!online && (now || sfs_env_mono_ns(p->env) >= pd->retry_ns))
             try_return(p, pd);
     }
     sfs_mutex_unlock(&p->admin);
@@ -281,7 +282,7 @@ static void maintain_main(void *arg)
         sfs_mutex_unlock(&p->leaf);
         if (stop)
             return;
-        sfs_pool_look_after_disks(p);
+        sfs_pool_look_after_disks(p, false);
         sfs_pool_mend_replicas(p);
         store_error_counts(p);
         sfs_pool_flush_events(p);

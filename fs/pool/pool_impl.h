@@ -107,7 +107,7 @@ void sfs_pool_store(struct sfs_disk *disk, const char *name, int id, struct sfs_
 int sfs_pool_maintain_start(struct sfs_pool *p);
 void sfs_pool_maintain_stop(struct sfs_pool *p);
 void sfs_pool_wake(struct sfs_pool *p);
-void sfs_pool_look_after_disks(struct sfs_pool *p); /* sees at once what has gone or returned. Takes admin */
+void sfs_pool_look_after_disks(struct sfs_pool *p, bool now); /* sees what has gone or returned; now: without waiting for the time to look again. Takes admin */
 void sfs_pool_flush_events(struct sfs_pool *p);
 void sfs_pool_queue_event(struct sfs_pool *p, const char *severity, const char *kind, const char *subject, const char *text);
 void sfs_pool_disk_state_changed(struct sfs_disk *disk, void *ctx); /* ctx: struct sfs_pool_disk */
