@@ -65,7 +65,16 @@ void sfs_pool_save_registry(struct sfs_pool *p)
 {
     if (!p->state_dir[0])
         return;
-    struct sfs_registry_pool r = {.uuid = p->uuid};
+    struct sfs_registry_pool r, known;
+    if (!sfs_registry_load(p->state_dir, p->name, &known)) {
+        bool other = !sfs_uuid_equal(&known.uuid, &p->uuid);
+        sfs_registry_free(&known);
+        if (other) { /* another pool has this name on this host: it stays the one that is found by it */
+            sfs_pool_event(p, "warning", "name-taken", "", "another pool named %s is known on this host; this one is found by the path of one of its disks only", p->name);
+            return;
+        }
+    }
+    r = (struct sfs_registry_pool){.uuid = p->uuid};
     snprintf(r.name, sizeof(r.name), "%s", p->name);
     r.paths = calloc(p->ndisks + 1, sizeof(*r.paths));
     for (unsigned i = 0; r.paths && i < p->ndisks; i++)
