@@ -151,7 +151,7 @@ static uint64_t find_moment(struct sim_run *r, struct found *all)
 /* What is older than the commit interval is durable without being asked for. */
 static void age(struct sim_run *r)
 {
-    uint64_t now = sfs_env_mono_ns(r->env), interval = 0;
+    uint64_t now = r->alive_ns, interval = 0;
 
     if (r->faulted)
         return;

@@ -49,8 +49,9 @@ void sim_log_line(struct sim_run *r, const char *text)
 
     for (unsigned i = 0; i < r->ndisks; i++)
         members += r->disks[i].member;
-    if (strstr(text, "written-degraded") && counts && sscanf(counts, "is stored with %u of %u slabs", &have, &want) == 2 &&
-        members - count(r->away | r->impaired) >= want)
+    if (!strstr(text, "written-degraded"))
+        return;
+    if (counts && sscanf(counts, "is stored with %u of %u slabs", &have, &want) == 2 && members - count(r->away | r->impaired) >= want)
         r->thin = true; /* there were disks enough */
 }
 
@@ -92,11 +93,50 @@ void sim_disk_back(struct sim_run *r, unsigned disk)
     r->faulted = true;
 }
 
+/* Those that the pool doesn't use, as it sees it. */
+static uint32_t offline_disks(const struct sim_run *r, const struct sfs_pool_info *info)
+{
+    uint32_t mask = 0;
+
+    for (unsigned i = 0; i < info->ndisks; i++) {
+        for (unsigned d = 0; d < r->ndisks; d++) {
+            if (strcmp(info->disks[i].row.name, r->disks[d].name) == 0 && (!info->disks[i].present || info->disks[i].state != SFS_DISK_ONLINE))
+                mask |= 1u << d;
+        }
+    }
+    return mask;
+}
+
+static bool any_degraded(const struct sim_run *r, const struct sfs_pool_info *info)
+{
+    for (unsigned i = 0; i < info->nspaces; i++) {
+        for (unsigned k = 0; k < r->nspaces; k++) {
+            if (strcmp(info->spaces[i].row.name, r->spaces[k].name) == 0 && !r->spaces[k].damaged && info->spaces[i].groups_degraded)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Data that was written since disks went out of use lacks its copies there: they count as hurt, even if all that they held before has been healed. */
+static void look_at_groups(struct sim_run *r)
+{
+    struct sfs_pool_info *info = NULL;
+
+    if (sfs_pool_info(r->pool, &info) < 0)
+        return;
+    if (any_degraded(r, info)) {
+        r->healed = 0;
+        r->impaired |= offline_disks(r, info) & ~r->away;
+    }
+    sfs_pool_info_free(info);
+}
+
 bool sim_heal(struct sim_run *r)
 {
     struct sfs_error err = {0};
     struct sfs_pool_info *info = NULL;
-    uint32_t away = r->away, impaired = r->impaired, rotten = r->rotten;
+    uint32_t away = r->away, impaired = r->impaired, rotten = r->rotten, offline = 0;
     bool whole = false;
     int rc = sfs_pool_heal(r->pool, true, &err);
 
@@ -109,7 +149,8 @@ bool sim_heal(struct sim_run *r)
     for (int tries = 0; tries < 60 && !whole && !sim_crashed(r); tries++) { /* replicas of the catalog come back by themselves */
         if (sfs_pool_info(r->pool, &info) < 0)
             return false;
-        whole = info->replicas >= info->replicas_wanted;
+        whole = info->replicas >= info->replicas_wanted && !any_degraded(r, info);
+        offline = offline_disks(r, info);
         sfs_pool_info_free(info);
         if (!whole)
             sfs_env_sleep_ns(r->env, SIM_NS_PER_S);
@@ -119,7 +160,7 @@ bool sim_heal(struct sim_run *r)
     if (away == r->away && impaired == r->impaired && rotten == r->rotten) { /* nothing happened during it */
         r->healed |= r->away;
         r->thin = false;
-        r->impaired &= r->stalled | r->full | r->armed; /* what may yet happen isn't healed */
+        r->impaired &= r->stalled | r->full | r->armed | offline; /* what may yet happen isn't healed */
         r->rotten &= ~r->away;
         r->stats.heals++;
     }
@@ -229,6 +270,7 @@ void sim_faults_step(struct sim_run *r)
 
     if (r->opt.no_faults || r->opt.plan.on || sim_crashed(r))
         return;
+    look_at_groups(r);
     if (kind < 2 && end_one(r))
         return;
     if (kind < 4 && sim_hurt(r) > 0) {

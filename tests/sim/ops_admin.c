@@ -11,8 +11,13 @@
 
 static void op_idle(struct sim_actor *a)
 {
+    uint64_t left = sim_rng_below(&a->rng, 3 * a->space->opts.commit_interval_ns);
+
     sim_op_begin(a, "idle");
-    sfs_env_sleep_ns(a->run->env, sim_rng_below(&a->rng, 3 * a->space->opts.commit_interval_ns));
+    for (uint64_t n; left > 0 && sim_alive(a->run); left -= n) {
+        n = left < SIM_NS_PER_S / 20 ? left : SIM_NS_PER_S / 20;
+        sfs_env_sleep_ns(a->run->env, n);
+    }
 }
 
 /* A year back, ten years on: nothing that matters may follow the wall clock. */

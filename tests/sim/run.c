@@ -74,20 +74,48 @@ static bool epoch(struct sim_run *r)
     return end == SIM_END_CLOSE && stored;
 }
 
-/* A sweep: disk 0 is lost, and something happens while it is built anew. */
-static void swept_heal(struct sim_run *r)
+static void must_open(struct sim_run *r)
 {
-    sim_disk_away(r, 0);
     if (sim_system_open(r, false) < 0)
         sim_fail(r, "the world has crashed by itself");
-    sfs_sim_crash_at(r->world, r->opt.plan.crash_heal_at, false);
-    sim_heal(r);
+}
+
+static void end_of_swept(struct sim_run *r)
+{
     r->opt.plan.reached = sim_crashed(r);
     if (sim_crashed(r))
         sim_system_crash(r, false);
     else
         sim_system_close(r);
     sfs_sim_crash_at(r->world, 0, false);
+}
+
+/* A sweep: disk 0 is lost, and something happens while it is built anew. */
+static void swept_heal(struct sim_run *r)
+{
+    sim_disk_away(r, 0);
+    must_open(r);
+    sfs_sim_crash_at(r->world, r->opt.plan.crash_heal_at, false);
+    sim_heal(r);
+    end_of_swept(r);
+}
+
+/* A sweep: disk 0 was away while the pool was in use, and something happens while it comes back. */
+static void swept_join(struct sim_run *r)
+{
+    sim_disk_away(r, 0);
+    must_open(r);
+    for (unsigned i = 0; i < r->nspaces; i++)
+        sfs_vfs_sync(r->spaces[i].vfs);
+    sim_system_close(r);
+    sim_disk_back(r, 0);
+    sfs_sim_crash_at(r->world, r->opt.plan.crash_join_at, false);
+    if (sim_system_open(r, false) == 0)
+        sfs_env_sleep_ns(r->env, 5 * SIM_NS_PER_S);
+    end_of_swept(r);
+    sim_hurt_disk(r, &r->rotten, 0);
+    for (uint64_t off = 0; off < 65536; off += 4096)
+        sfs_sim_rot_meta(r->world, r->disks[0].name, "catalog.db", off, 1);
 }
 
 /* Opens the pool again; some times the machine crashes, or the daemon is killed, during that. */
@@ -117,12 +145,6 @@ static void recover(struct sim_run *r)
         r->faulted = true; /* time passes in which nothing can be committed */
         sim_system_crash(r, kill_only);
     }
-}
-
-static void must_open(struct sim_run *r)
-{
-    if (sim_system_open(r, false) < 0)
-        sim_fail(r, "the world has crashed by itself");
 }
 
 /* Every disk is back, and what can be healed is healed. What may be rotten is replaced: its disk is away while the rest heals. */
@@ -178,6 +200,8 @@ static void body(void *arg)
 
         if (r->opt.plan.crash_heal_at)
             swept_heal(r);
+        if (r->opt.plan.crash_join_at)
+            swept_join(r);
         recover(r);
         sim_check_recovered(r, exact);
         undamage(r);

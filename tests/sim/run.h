@@ -38,6 +38,7 @@ struct sim_plan {
     uint64_t crash_at;        /* at the n-th I/O of the epoch; 0 never */
     uint64_t crash_open_at;   /* at the n-th I/O of the recovery */
     uint64_t crash_heal_at;   /* disk 0 is away; at the n-th I/O of building it anew */
+    uint64_t crash_join_at;   /* disk 0 was away and is back; at the n-th I/O of opening and taking it in again. Then its catalog rots, too */
     uint64_t fail_at;         /* n-th call of fail_op on disk 0 */
     enum sfs_io_op fail_op;
     bool reached;             /* out: it came to that */
@@ -118,6 +119,7 @@ struct sim_run {
     uint32_t stalled, full, armed; /* now; armed: a request will fail */
     bool thin;                /* for want of room something accepted was stored with fewer copies, and said so: until a heal has ended well */
     unsigned budget;          /* how many disks may be hurt at a time */
+    uint64_t alive_ns;        /* the world had not crashed by then */
     bool faulted;             /* in this epoch: ages promise nothing */
     bool doomed;              /* more was broken than the pool can bear: it may refuse everything until reopened */
 
@@ -151,6 +153,7 @@ int sim_system_try_open(struct sim_run *r, bool readonly, struct sfs_error *err)
 bool sim_system_close(struct sim_run *r);       /* must succeed, unless what was done to the disks explains it; true: all is stored */
 void sim_system_crash(struct sim_run *r, bool kill_only); /* also after a crash by itself: closes, revives */
 bool sim_crashed(const struct sim_run *r);
+bool sim_alive(struct sim_run *r);              /* not crashed; the time is noted */
 unsigned sim_hurt(const struct sim_run *r);     /* how many disks are */
 bool sim_any_damaged(const struct sim_run *r);
 

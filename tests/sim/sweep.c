@@ -9,7 +9,7 @@
 struct kind {
     const char *name, *what;
     enum sim_end end;
-    enum { POINT_EPOCH, POINT_OPEN, POINT_HEAL, POINT_FAIL } point;
+    enum { POINT_EPOCH, POINT_OPEN, POINT_HEAL, POINT_JOIN, POINT_FAIL } point;
     enum sfs_io_op op;
 };
 
@@ -18,6 +18,7 @@ static const struct kind kinds[] = {
     {"kill", "the daemon dies at the n-th I/O", SIM_END_KILL, POINT_EPOCH, 0},
     {"recovery", "after a crash, the machine crashes again at the n-th I/O of the recovery", SIM_END_CRASH, POINT_OPEN, 0},
     {"heal", "a disk is lost, and the machine crashes at the n-th I/O of healing", SIM_END_CLOSE, POINT_HEAL, 0},
+    {"rejoin", "a disk was away; the machine crashes at the n-th I/O of taking it in again, then its catalog rots", SIM_END_CLOSE, POINT_JOIN, 0},
     {"write", "a disk fails at its n-th write", SIM_END_CLOSE, POINT_FAIL, SFS_IO_WRITE},
     {"sync", "a disk fails at its n-th sync", SIM_END_CLOSE, POINT_FAIL, SFS_IO_SYNC},
     {"read", "a disk fails at its n-th read", SIM_END_CLOSE, POINT_FAIL, SFS_IO_READ},
@@ -62,6 +63,8 @@ static bool one_point(const struct kind *k, const struct sim_options *base, uint
         opt.plan.crash_open_at = n;
     else if (k->point == POINT_HEAL)
         opt.plan.crash_heal_at = n;
+    else if (k->point == POINT_JOIN)
+        opt.plan.crash_join_at = n;
     else
         opt.plan.fail_at = n;
     snprintf(opt.replay, sizeof(opt.replay), "sim --sweep %s --seed %llu --ops %u --at %llu", k->name, (unsigned long long)opt.seed,

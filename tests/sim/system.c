@@ -9,6 +9,16 @@ bool sim_crashed(const struct sim_run *r)
     return sfs_sim_crashed(r->world);
 }
 
+bool sim_alive(struct sim_run *r)
+{
+    uint64_t now = sfs_env_mono_ns(r->env);
+
+    if (sim_crashed(r))
+        return false;
+    r->alive_ns = now;
+    return true;
+}
+
 /* Where to find the pool: the path of a disk that is there. */
 static const char *some_disk(const struct sim_run *r)
 {

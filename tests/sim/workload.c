@@ -26,6 +26,7 @@ static bool tight(struct sim_actor *a, uint64_t need_bytes)
 bool sim_op_maybe(struct sim_actor *a, int rc, uint64_t need_bytes)
 {
     struct sim_run *r = a->run;
+    struct sfs_vfs_statfs fs;
 
     if (sim_crashed(r)) {
         r->stop = true;
@@ -35,6 +36,9 @@ bool sim_op_maybe(struct sim_actor *a, int rc, uint64_t need_bytes)
         a->full = 20;
         return true;
     }
+    if (rc == -ENOSPC && sfs_vfs_statfs(a->space->vfs, &fs) == 0)
+        sim_note(r, "%llu bytes were wanted; %llu of %llu blocks are available", (unsigned long long)need_bytes, (unsigned long long)fs.bavail,
+                 (unsigned long long)fs.blocks);
     if (rc == -EIO && a->space->damaged)
         return true;
     if ((rc == -EIO || rc == -EROFS || rc == -ENOSPC) && r->doomed) {
@@ -50,7 +54,7 @@ bool sim_op_done(struct sim_actor *a, int rc, int want, uint64_t need_bytes)
 
     sim_hash(r, (uint64_t)(int64_t)rc);
     sim_hash(r, sfs_env_mono_ns(r->env));
-    if (sim_crashed(r))
+    if (!sim_alive(r))
         r->stop = true;
     if (rc == want)
         return rc == 0;
