@@ -39,25 +39,44 @@ static const struct sim_version *find_version(const struct sim_content *c, const
     return NULL;
 }
 
-/* What is wrong, in words: the first byte that differs from the newest version, what is there and what could be. */
-static void explain(const struct sim_content *c, struct sim_match *m, uint64_t off, const uint8_t *data, size_t len)
+static size_t equal_prefix(const struct sim_version *v, uint64_t off, const uint8_t *data, size_t len, uint8_t *expected)
 {
-    const struct sim_version *last = sim_content_last(c);
-    uint8_t expected[SIM_BLOCK];
-    char found_name[80], last_name[80], floor_name[80];
-    const struct sim_version *floor = &c->versions[first_allowed(c, m)];
     size_t at = 0;
 
-    sim_version_render(last, off, len, expected);
-    while (at + 1 < len && expected[at] == data[at])
+    sim_version_render(v, off, len, expected);
+    while (at < len && expected[at] == data[at])
         at++;
-    sim_pattern_name(expected + at, len - at, last_name, sizeof(last_name));
-    sim_pattern_name(data + at, len - at, found_name, sizeof(found_name));
-    sim_version_render(floor, off, len, expected);
-    sim_pattern_name(expected + at, len - at, floor_name, sizeof(floor_name));
-    snprintf(m->why, sizeof(m->why), "block at %llu: byte %llu is %s; newest version %llu (size %llu) has %s, oldest allowed %llu (size %llu) has %s",
-             (unsigned long long)off, (unsigned long long)(off + at), found_name, (unsigned long long)last->number,
-             (unsigned long long)last->size, last_name, (unsigned long long)floor->number, (unsigned long long)floor->size, floor_name);
+    return v->size < off + at ? v->size - off : at;
+}
+
+/* What is wrong, in words: which version comes closest, where it differs, what is there and what should be. */
+static void explain(const struct sim_content *c, struct sim_match *m, uint64_t off, const uint8_t *data, size_t len)
+{
+    const struct sim_version *first = &c->versions[first_allowed(c, m)], *last = sim_content_last(c), *closest = first;
+    uint8_t expected[SIM_BLOCK];
+    char has[80] = "its end", found[80] = "more";
+    size_t most = 0, at;
+
+    for (const struct sim_version *v = first; v <= last; v++) {
+        if (v->size <= off)
+            continue;
+        at = equal_prefix(v, off, data, len, expected);
+        if (at >= most) {
+            most = at;
+            closest = v;
+        }
+    }
+    if (closest->size > off) {
+        most = equal_prefix(closest, off, data, len, expected);
+        if (most < len) {
+            sim_pattern_name(data + most, len - most, found, sizeof(found));
+            if (off + most < closest->size)
+                sim_pattern_name(expected + most, len - most, has, sizeof(has));
+        }
+    }
+    snprintf(m->why, sizeof(m->why), "block at %llu is in none of the versions %llu..%llu; %llu (size %llu) comes closest: at %llu it has %s, found is %s",
+             (unsigned long long)off, (unsigned long long)first->number, (unsigned long long)last->number,
+             (unsigned long long)closest->number, (unsigned long long)closest->size, (unsigned long long)(off + most), has, found);
 }
 
 static void matched(struct sim_match *m, const struct sim_version *v, uint64_t off, size_t len)

@@ -119,11 +119,13 @@ static void write_at(struct sim_actor *a, struct sim_file *f, uint64_t off, uint
     sim_op_begin(a, append ? "append" : "write");
     rc = sfs_vfs_write(f->file, data, len, append ? 0 : off, append, false, &n);
     free(data);
+    sim_note(a->run, "  tag %u: %zu of %llu bytes at %llu of inode %llu", tag, n, (unsigned long long)len, (unsigned long long)off,
+             (unsigned long long)i->ino);
     sim_hash(a->run, n);
-    if (!sim_op_done(a, rc, 0, len))
+    if (!sim_op_done(a, rc, 0, len) && n == 0)
         return;
     if (rc < 0) {
-        n = len; /* crashed: any part of it may be there */
+        n = n ? n : len; /* written, but not synced (O_SYNC); or crashed: any part of it may be there */
     } else if (n == 0 || n > len || (n < len && !sim_op_maybe(a, -ENOSPC, len))) {
         sim_fail(a->run, "a write of %llu bytes returned %zu", (unsigned long long)len, n);
     }

@@ -58,6 +58,7 @@ bool sim_op_done(struct sim_actor *a, int rc, int want, uint64_t need_bytes)
         r->stop = true;
     if (rc == want)
         return rc == 0;
+    sim_note(r, "  %s: %s", a->op, strerror(-rc));
     if (!sim_op_maybe(a, rc, need_bytes))
         sim_fail(r, "%s in %s/%s returned %s, expected %s", a->op, a->space->name, a->dir, rc ? strerror(-rc) : "success",
                  want ? strerror(-want) : "success");
