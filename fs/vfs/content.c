@@ -389,6 +389,7 @@ static void zero_dirty_edge(struct sfs_inode *i, uint64_t from, uint64_t to)
 /* Contents of [from, to) become zeros in every layer. */
 static int discard(struct sfs_inode *i, uint64_t from, uint64_t to)
 {
+    uint64_t cut_from = from, cut_to = to;
     int rc;
 
     sfs_inode_wait_runs(i, from, to);
@@ -402,7 +403,14 @@ static int discard(struct sfs_inode *i, uint64_t from, uint64_t to)
     uint64_t first = block_up(from), end = to == SFS_OFFSET_MAX ? UINT64_MAX : block_down(to);
     if (first < end)
         sfs_writeback_account(i, -(int64_t)sfs_dirty_drop(&i->dirty, first, end));
-    sfs_map_punch(&i->map, from, to);
+    /* What is stored of a block that is dirty goes when the dirty one is stored: cut now, a crash would show the old
+     * block with the new hole in it, without the writes between. Beyond the end of the file nothing may stay. */
+    if (to != SFS_OFFSET_MAX && from % SFS_BLOCK && sfs_dirty_get(&i->dirty, block_down(from)))
+        cut_from = block_up(from);
+    if (to != SFS_OFFSET_MAX && to % SFS_BLOCK && sfs_dirty_get(&i->dirty, block_down(to)))
+        cut_to = block_down(to);
+    if (cut_from < cut_to)
+        sfs_map_punch(&i->map, cut_from, cut_to);
     if (i->inline_len > from) {
         memset(i->inline_data + from, 0, (size_t)(min64(to, i->inline_len) - from));
         i->inline_changed = true;
