@@ -205,9 +205,13 @@ static int note_piece(void *ctx, uint64_t off, uint64_t len, uint64_t group, uin
 void sim_note_places(struct sim_actor *a, uint64_t ino)
 {
     struct noted n = {.run = a->run, .ino = ino};
+    int rc;
 
-    if (a->run->opt.verbose)
-        sfs_vfs_map(a->space->vfs, ino, note_piece, &n);
+    if (!a->run->opt.verbose)
+        return;
+    rc = sfs_vfs_map(a->space->vfs, ino, note_piece, &n);
+    if (rc < 0)
+        sim_note(a->run, "  inode %llu can't be mapped: %s", (unsigned long long)ino, strerror(-rc));
 }
 
 int sim_match_file(struct sim_actor *a, uint64_t ino, const struct sim_content *c, uint64_t size, struct sim_match *m)
