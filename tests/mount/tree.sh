@@ -18,7 +18,7 @@ make_loop l1.img 2G
 l1=$LOOP
 make_loop l2.img 1500M
 l2=$LOOP
-spacesfs pool create p d1,size=3G d2,size=1G "$l1" "$l2",name=loop2 image.img,size=1G
+spacesfs pool create p d1,size=3G d2,size=1G "$l1",name=one "$l2",name=two image.img,size=1G
 spacesfs space create p/s --resiliency mirror2
 spacesfs mount p/s m
 health_is p healthy || { cat status; fail "not healthy to begin with"; }
