@@ -20,8 +20,8 @@ static bool tight(struct sim_actor *a, uint64_t need_bytes)
 
     if (r->full || sfs_vfs_statfs(a->space->vfs, &fs) < 0)
         return true; /* a full disk has no room for its catalog either, whatever is free elsewhere */
-    if (need_bytes == 0 && r->faulted && sim_hurt(r) > 0)
-        return true; /* write-back met a moment without room: the loss of a disk took what had been free, and a heal has made some again */
+    if (need_bytes == 0 && r->faulted)
+        return true; /* write-back met a moment without room: a lost disk took what had been free, then came back or was healed */
     return fs.bavail * fs.block_bytes < fs.blocks * fs.block_bytes / 20 + SIM_SLAB_BYTES + need_bytes;
 }
 
