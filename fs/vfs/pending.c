@@ -78,6 +78,24 @@ static int fill_inline(struct sfs_inode *i, struct sfs_change *c)
     return 0;
 }
 
+/* Lock held. Contents and size stay back as the catalog has them; owner, mode and times needn't wait for them. */
+static int hand_over_attributes(struct sfs_inode *i, struct sfs_batch *b, bool *added)
+{
+    struct sfs_change c = {.ino = i->ino, .owner = i, .set_row = true, .row = i->row};
+    int rc;
+
+    if (!i->attr_dirty)
+        return 0;
+    c.row.size = i->catalog_size;
+    rc = sfs_batch_add(b, &c);
+    if (rc)
+        return rc;
+    i->attr_dirty = false;
+    i->in_batch = true;
+    *added = true;
+    return 0;
+}
+
 /* Lock held. Hands over what there is; *more: something had to stay. */
 static int hand_over(struct sfs_inode *i, struct sfs_batch *b, bool *more, bool *added)
 {
@@ -92,7 +110,7 @@ static int hand_over(struct sfs_inode *i, struct sfs_batch *b, bool *more, bool 
         return 0;
     if (has_contents && holds_back(i)) {
         *more = true;
-        return 0;
+        return hand_over_attributes(i, b, added);
     }
     if (!S_ISREG(i->row.mode))
         size = i->row.size;
