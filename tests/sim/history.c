@@ -102,17 +102,33 @@ bool sim_text_equal(const char *expected, const char *found)
     return equal_part(&expected, &found);
 }
 
+/* What of a line is shown: its beginning, and the place where it differs from another. */
+static void clip(const char *line, size_t differs, char *out, size_t cap)
+{
+    size_t len = strcspn(line, "\n"), from = differs > 120 ? differs - 80 : 0;
+
+    if (from > len)
+        from = len > 80 ? len - 80 : 0;
+    if (from > 0)
+        snprintf(out, cap, "%.*s ... %.*s", (int)(len < 24 ? len : 24), line, (int)(len - from < 160 ? len - from : 160), line + from);
+    else
+        snprintf(out, cap, "%.*s", (int)(len < 200 ? len : 200), line);
+}
+
 void sim_text_diff(const char *expected, const char *found, char *out, size_t cap)
 {
-    size_t a, b;
+    char a[220], b[220];
+    size_t at = 0;
 
     if (equal_part(&expected, &found)) {
         snprintf(out, cap, "no difference");
         return;
     }
-    a = strcspn(expected, "\n");
-    b = strcspn(found, "\n");
-    snprintf(out, cap, "expected \"%.*s\", found \"%.*s\"", (int)(a < 200 ? a : 200), expected, (int)(b < 200 ? b : 200), found);
+    while (expected[at] && expected[at] == found[at])
+        at++;
+    clip(expected, at, a, sizeof(a));
+    clip(found, at, b, sizeof(b));
+    snprintf(out, cap, "expected \"%s\", found \"%s\"", a, b);
 }
 
 /* --- states ---------------------------------------------------------------------------------------------------------------------------- */

@@ -105,6 +105,7 @@ static void op_chmod(struct sim_actor *a)
         p.inode->uid = st.st_uid;
         p.inode->gid = st.st_gid;
     }
+    sim_note(a->run, "  inode %llu: mode %o owner %u:%u", (unsigned long long)p.inode->ino, p.inode->mode, p.inode->uid, p.inode->gid);
     sim_op_state(a);
 }
 

@@ -72,6 +72,7 @@ void sim_op_state(struct sim_actor *a)
     struct sim_run *r = a->run;
 
     sim_tree_push(&a->tree, a->start, ++r->clock, sfs_env_mono_ns(r->env));
+    sim_note(r, "  %s: state %llu", a->op, (unsigned long long)a->tree.states[a->tree.nstates - 1].number);
 }
 
 void sim_op_content(struct sim_actor *a, struct sim_inode *i)
