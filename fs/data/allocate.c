@@ -168,10 +168,11 @@ static void unpick(struct sfs_data *d, struct picked *p)
     for (unsigned i = 0; i < p->n; i++) {
         SFS_LOCK(d);
         struct sfs_member *m = sfs_member_find(d, p->disk[i]);
-        struct sfs_disk *disk = p->made[i] && sfs_member_online(m) ? m->disk : NULL;
+        struct sfs_disk *disk = p->made[i] && sfs_member_online(m) ? sfs_disk_ref(m->disk) : NULL;
         SFS_UNLOCK(d);
         if (disk)
             sfs_disk_slab_free(disk, p->slot[i]);
+        sfs_disk_put(disk);
         SFS_LOCK(d);
         if (p->disk[i])
             sfs_slot_give(d, p->disk[i], p->slot[i]);
@@ -185,9 +186,10 @@ static int make_slabs(struct sfs_data *d, struct picked *p)
     for (unsigned i = 0; i < p->n; i++) {
         SFS_LOCK(d);
         struct sfs_member *m = sfs_member_find(d, p->disk[i]);
-        struct sfs_disk *disk = sfs_member_online(m) ? m->disk : NULL;
+        struct sfs_disk *disk = sfs_member_online(m) ? sfs_disk_ref(m->disk) : NULL;
         SFS_UNLOCK(d);
         int rc = disk ? sfs_disk_slab_alloc(disk, p->slot[i]) : -ENODEV;
+        sfs_disk_put(disk);
         if (!rc) {
             p->made[i] = true;
             continue;

@@ -45,11 +45,22 @@ static void gate_open(struct sfs_commit_state *c)
 
 /* --- SYNC: the disks ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Syncs every disk written to. Returns how many failed (they are fenced by fs/disk; a sync error is final). */
-static unsigned sync_disks(struct sfs_data *d)
+/* Lock held. */
+static struct sfs_member *member_of(struct sfs_data *d, const struct sfs_disk *disk)
+{
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link)
+        if (m->disk == disk)
+            break;
+    return m;
+}
+
+/* Syncs every disk written to. One that fails is fenced by fs/disk (a sync error is final) and counts as lost; a sync that could not even be tried is an error. */
+static int sync_disks(struct sfs_data *d)
 {
     struct sfs_io ios[SFS_LABEL_PEERS];
     unsigned n = 0;
+    int rc = 0;
     uint64_t token = sfs_quiesce_enter(d->quiesce);
     SFS_LOCK(d);
     struct sfs_member *m;
@@ -62,17 +73,28 @@ static unsigned sync_disks(struct sfs_data *d)
     }
     SFS_UNLOCK(d);
     unsigned failed = n ? sfs_io_run(ios, n) : 0;
+    SFS_LOCK(d);
+    for (unsigned i = 0; failed && i < n; i++) {
+        if (!ios[i].result || sfs_disk_state(ios[i].disk) != SFS_DISK_ONLINE)
+            continue;
+        rc = ios[i].result;
+        m = member_of(d, ios[i].disk);
+        if (m)
+            m->dirty = true;
+    }
+    SFS_UNLOCK(d);
     sfs_quiesce_exit(d->quiesce, token);
-    return failed;
+    return rc;
 }
 
 /* C1: on return all pending extents of the batch are synced on every slab that their groups have; groups on disks that failed have been left. */
 static int settle_data(struct sfs_data *d, struct sfs_batch *b)
 {
     for (unsigned tries = 0; tries <= SFS_LABEL_PEERS; tries++) {
-        sync_disks(d);
         bool rewritten = false;
-        int rc = sfs_rewrite_shaken(d, b, &rewritten);
+        int rc = sync_disks(d);
+        if (!rc)
+            rc = sfs_rewrite_shaken(d, b, &rewritten);
         if (rc)
             return rc;
         if (!rewritten)
@@ -137,7 +159,7 @@ static int run_commit(struct sfs_data *d, bool prepare_all)
     gate_open(c);
     if (!rc && changed)
         rc = sfs_catalog_commit_sync(d->cat);
-    if (rc && rc != -EROFS) /* C5 */
+    if (rc && !sfs_data_readonly(d)) /* C5; a broken catalog says -EROFS */
         sfs_data_set_readonly(d, "a commit failed (%s); what was committed before is whole. Unmount, check the disks, and mount again", strerror(-rc));
     if (!rc)
         sfs_freeing_durable(d);
@@ -222,15 +244,19 @@ void sfs_data_stop(struct sfs_data *d)
 
 /* --- clients -------------------------------------------------------------------------------------------------------------------------------- */
 
-void sfs_commit_register(struct sfs_data *d, struct sfs_commit_client *cl)
+int sfs_commit_register(struct sfs_data *d, struct sfs_commit_client *cl)
 {
     struct sfs_commit_state *c = &d->commit;
+    int rc = 0;
     sfs_mutex_lock(&c->lock);
     while (c->running)
         sfs_cond_wait(&c->changed, &c->lock);
-    SFS_ASSERT(c->nclients < sizeof(c->clients) / sizeof(c->clients[0]));
-    c->clients[c->nclients++] = cl;
+    if (c->nclients < sizeof(c->clients) / sizeof(c->clients[0]))
+        c->clients[c->nclients++] = cl;
+    else
+        rc = -EMFILE;
     sfs_mutex_unlock(&c->lock);
+    return rc;
 }
 
 void sfs_commit_unregister(struct sfs_data *d, struct sfs_commit_client *cl)

@@ -41,7 +41,7 @@ struct sfs_commit_client {
     void (*done)(void *ctx, int result);
     void *ctx;
 };
-void sfs_commit_register(struct sfs_data *d, struct sfs_commit_client *c);    /* kept by reference until unregister */
+int sfs_commit_register(struct sfs_data *d, struct sfs_commit_client *c);     /* kept by reference until unregister. -EMFILE: more spaces are mounted than a pool bears (64) */
 void sfs_commit_unregister(struct sfs_data *d, struct sfs_commit_client *c);  /* waits for a commit under way */
 
 /* Everything that was pending or in the catalog's transaction before the call is durable on return. Concurrent callers share commits; the first of them runs it. prepare_all: write all dirty data of all

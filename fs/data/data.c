@@ -61,6 +61,7 @@ void sfs_data_free(struct sfs_data *d)
         free(m);
     }
     free(d->candidates.v);
+    free(d->moved.v);
     free(d->freed.v);
     free(d->releasing.v);
     sfs_quiesce_free(d->quiesce);

@@ -143,6 +143,24 @@ struct sfs_disk *sfs_member_attach(struct sfs_data *d, int id, struct sfs_disk *
     return old;
 }
 
+static bool writes_under_way_on(struct sfs_data *d, int id)
+{
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+        for (unsigned i = 0; g->inflight && i < sfs_geometry_slabs(&g->geo); i++)
+            if (g->slabs[i].disk == id)
+                return true;
+    return false;
+}
+
+int sfs_member_settle_off(struct sfs_data *d, int id)
+{
+    SFS_LOCK(d);
+    while (writes_under_way_on(d, id)) /* what has ended on the old handle becomes pending first */
+        sfs_cond_wait(&d->changed, &d->lock);
+    SFS_UNLOCK(d);
+    return sfs_data_readonly(d) ? -EROFS : sfs_commit_wait(d, false);
+}
+
 void sfs_member_failed(struct sfs_data *d, int id)
 {
     sfs_groups_seal_on(d, id);

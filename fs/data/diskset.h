@@ -24,6 +24,8 @@ int sfs_member_remove(struct sfs_data *d, int id);                       /* -EBU
 int sfs_member_update(struct sfs_data *d, const struct sfs_disk_row *row); /* usage, name, lost_since, capacity, path; counters stay */
 /* A missing disk is here (again); or NULL: it has gone. Returns the handle that it replaces, which the owner may close once sfs_quiesce_passed(a ticket taken now). Open groups on a disk that goes are sealed. */
 struct sfs_disk *sfs_member_attach(struct sfs_data *d, int id, struct sfs_disk *disk);
+/* The disk has been detached: what was written to it and isn't committed is written again elsewhere, or told lost, before it may be attached again (its cache may have gone with it). Idempotent. No lock held. */
+int sfs_member_settle_off(struct sfs_data *d, int id);
 /* The disk's state changed to out of use: seals its open groups. The handle stays until detached. */
 void sfs_member_failed(struct sfs_data *d, int id);
 int64_t sfs_member_claim_slot(struct sfs_data *d, struct sfs_disk *disk); /* for the metadata area: the highest free slot, or -ENOSPC */

@@ -117,10 +117,8 @@ static int pending_covers(struct sfs_group *g, uint64_t from, uint64_t to, struc
 static int note_freed(struct sfs_data *d, struct sfs_group *g, uint64_t from, uint64_t to)
 {
     uint64_t blocks = (to - from) / SFS_BLOCK;
-    if (g->used_known) {
-        SFS_ASSERT(g->used_blocks >= blocks);
-        g->used_blocks -= blocks;
-    }
+    if (g->used_known) /* rows that cannot be may make it less than it seems: bad bytes never abort */
+        g->used_blocks -= blocks < g->used_blocks ? blocks : g->used_blocks;
     return sfs_freed_push(&d->freed, &(struct sfs_freed){.group = g->id, .goff = from, .len = to - from});
 }
 
@@ -135,6 +133,10 @@ static int examine(struct sfs_data *d, const struct sfs_freed *f, struct covers 
     SFS_LOCK(d);
     struct sfs_group *g = sfs_group_find(d, f->group);
     if (!g || g->dropped)
+        goto out;
+    if (end > g->blocks * SFS_BLOCK)
+        end = g->blocks * SFS_BLOCK; /* a row beyond the group's end, from a damaged catalog */
+    if (f->goff >= end)
         goto out;
     rc = pending_covers(g, f->goff, end, c);
     if (rc)
@@ -196,9 +198,12 @@ int sfs_freeing_apply(struct sfs_data *d)
     SFS_LOCK(d);
     struct sfs_freed_list list = d->candidates;
     d->candidates = (struct sfs_freed_list){0};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < d->moved.n; i++)
+        rc = sfs_freed_push(&d->freed, &d->moved.v[i]);
+    d->moved.n = 0;
     SFS_UNLOCK(d);
     struct covers c = {0};
-    int rc = 0;
     size_t n = merge(list.v, list.n);
     for (size_t i = 0; !rc && i < n; i++)
         rc = examine(d, &list.v[i], &c);
@@ -212,13 +217,20 @@ int sfs_freeing_apply(struct sfs_data *d)
 void sfs_freeing_durable(struct sfs_data *d)
 {
     SFS_LOCK(d);
-    uint64_t ticket = sfs_quiesce_ticket(d->quiesce);
-    for (size_t i = 0; i < d->freed.n; i++) {
-        d->freed.v[i].ticket = ticket;
-        if (sfs_freed_push(&d->releasing, &d->freed.v[i]))
-            break; /* out of memory: found free when the group is next opened */
+    if (!d->freed.n) {
+        SFS_UNLOCK(d);
+        sfs_freeing_release(d);
+        return;
     }
-    d->freed.n = 0;
+    uint64_t ticket = sfs_quiesce_ticket(d->quiesce);
+    size_t done = 0;
+    for (; done < d->freed.n; done++) {
+        d->freed.v[done].ticket = ticket;
+        if (sfs_freed_push(&d->releasing, &d->freed.v[done]))
+            break; /* out of memory: the rest goes with the next commit */
+    }
+    memmove(d->freed.v, d->freed.v + done, (d->freed.n - done) * sizeof(*d->freed.v));
+    d->freed.n -= done;
     SFS_UNLOCK(d);
     sfs_freeing_release(d);
 }
@@ -228,10 +240,11 @@ static void release_slot(struct sfs_data *d, int id, uint32_t slot)
 {
     SFS_LOCK(d);
     struct sfs_member *m = sfs_member_find(d, id);
-    struct sfs_disk *disk = sfs_member_online(m) ? m->disk : NULL;
+    struct sfs_disk *disk = sfs_member_online(m) ? sfs_disk_ref(m->disk) : NULL;
     SFS_UNLOCK(d);
     if (disk)
         sfs_disk_slab_free(disk, slot);
+    sfs_disk_put(disk);
     SFS_LOCK(d);
     sfs_slot_give(d, id, slot);
     m = sfs_member_find(d, id);

@@ -47,6 +47,22 @@ void sfs_group_seal(struct sfs_group *g)
     g->bitmap = NULL;
 }
 
+bool sfs_column_has_copy(struct sfs_data *d, const struct sfs_group *g, unsigned column)
+{
+    for (unsigned k = 0; k < g->geo.copies; k++)
+        if (sfs_member_online(sfs_member_find(d, g->slabs[column * g->geo.copies + k].disk)))
+            return true;
+    return false;
+}
+
+void sfs_slab_forget(struct sfs_data *d, struct sfs_slab_row *at)
+{
+    if (at->disk)
+        sfs_freed_push(&d->moved, &(struct sfs_freed){.disk = at->disk, .slot = at->slot});
+    at->disk = 0;
+    at->slot = 0;
+}
+
 /* A group made with a slab missing (rule 4) takes writes while the slabs that it has are online. */
 bool sfs_group_takes_writes(struct sfs_data *d, const struct sfs_group *g)
 {
@@ -187,43 +203,120 @@ struct orphans {
     size_t n, cap;
 };
 
+/* The slot is taken while its file is being deleted, so that nobody makes a slab there meanwhile. */
 static void note_orphan(uint32_t slot, void *ctx)
 {
     struct orphans *o = ctx;
     SFS_LOCK(o->d);
     struct sfs_member *m = sfs_member_find(o->d, o->disk);
-    bool named = m && slot < m->row.capacity_slabs && (m->slots[slot / 64] >> (slot % 64) & 1);
-    SFS_UNLOCK(o->d);
-    if (named)
-        return;
-    if (o->n == o->cap) {
+    bool take = m && slot < m->row.capacity_slabs && !(m->slots[slot / 64] >> (slot % 64) & 1);
+    if (take && o->n == o->cap) {
         size_t cap = o->cap ? o->cap * 2 : 64;
         uint32_t *v = realloc(o->slots, cap * sizeof(*v));
-        if (!v)
-            return; /* found again at the next mount */
-        o->slots = v;
-        o->cap = cap;
+        take = v != NULL; /* else it is found again at the next mount */
+        o->slots = v ? v : o->slots;
+        o->cap = v ? cap : o->cap;
     }
-    o->slots[o->n++] = slot;
+    if (take) {
+        m->slots[slot / 64] |= 1ull << (slot % 64);
+        m->free_slabs--;
+        o->slots[o->n++] = slot;
+    }
+    SFS_UNLOCK(o->d);
+}
+
+static void free_orphans_on(struct sfs_data *d, int id)
+{
+    SFS_LOCK(d);
+    struct sfs_member *m = sfs_member_find(d, id);
+    struct sfs_disk *disk = sfs_member_online(m) ? sfs_disk_ref(m->disk) : NULL;
+    SFS_UNLOCK(d);
+    if (!disk)
+        return;
+    struct orphans o = {.d = d, .disk = id};
+    sfs_disk_slab_list(disk, note_orphan, &o);
+    for (size_t k = 0; k < o.n; k++) {
+        sfs_disk_slab_free(disk, o.slots[k]); /* best effort: found again at the next mount */
+        SFS_LOCK(d);
+        sfs_slot_give(d, id, o.slots[k]);
+        SFS_UNLOCK(d);
+    }
+    free(o.slots);
+    sfs_disk_put(disk);
 }
 
 void sfs_groups_free_orphans(struct sfs_data *d)
 {
     struct sfs_member_info infos[SFS_LABEL_PEERS];
     unsigned n = sfs_member_list(d, infos, SFS_LABEL_PEERS);
-    for (unsigned i = 0; i < n; i++) {
-        SFS_LOCK(d);
-        struct sfs_member *m = sfs_member_find(d, infos[i].row.id);
-        struct sfs_disk *disk = sfs_member_online(m) ? m->disk : NULL;
-        SFS_UNLOCK(d);
-        if (!disk)
-            continue;
-        struct orphans o = {.d = d, .disk = infos[i].row.id};
-        sfs_disk_slab_list(disk, note_orphan, &o);
-        for (size_t k = 0; k < o.n; k++)
-            sfs_disk_slab_free(disk, o.slots[k]); /* best effort: found again at the next mount */
-        free(o.slots);
+    for (unsigned i = 0; i < n; i++)
+        free_orphans_on(d, infos[i].row.id);
+}
+
+/* --- slabs that should be there and are not ------------------------------------------------------------------------------------------- */
+
+struct present {
+    uint64_t *bits, slabs;
+};
+
+static void note_present(uint32_t slot, void *ctx)
+{
+    struct present *p = ctx;
+    if (slot < p->slabs)
+        p->bits[slot / 64] |= 1ull << (slot % 64);
+}
+
+/* The next slab of the disk that has no file although a row names it, in a column that another copy can rebuild; forgotten in memory. group 0: none. */
+static struct sfs_slab_row forget_absent(struct sfs_data *d, int id, const struct present *p)
+{
+    struct sfs_slab_row row = {0};
+    SFS_LOCK(d);
+    for (struct sfs_group *g = d->groups; g && !row.group; g = g->hh.next)
+        for (unsigned i = 0; !g->dropped && !g->inflight && !g->holds && i < sfs_geometry_slabs(&g->geo); i++) {
+            struct sfs_slab_row *s = &g->slabs[i];
+            if (s->disk != id || p->bits[s->slot / 64] >> (s->slot % 64) & 1)
+                continue;
+            struct sfs_slab_row was = *s;
+            s->disk = 0; /* would the column have a copy without it? */
+            bool other = sfs_column_has_copy(d, g, i / g->geo.copies);
+            *s = was;
+            if (!other)
+                continue;
+            sfs_group_seal(g);
+            sfs_slab_forget(d, s);
+            row = *s;
+            break;
+        }
+    SFS_UNLOCK(d);
+    return row;
+}
+
+int sfs_groups_check_slabs(struct sfs_data *d, int id)
+{
+    SFS_LOCK(d);
+    struct sfs_member *m = sfs_member_find(d, id);
+    struct sfs_disk *disk = sfs_member_online(m) && sfs_disk_kind(m->disk) != SFS_DISK_IMAGE ? sfs_disk_ref(m->disk) : NULL;
+    struct present p = {.slabs = m ? m->row.capacity_slabs : 0};
+    SFS_UNLOCK(d);
+    if (!disk)
+        return 0; /* an image has its slabs at fixed places */
+    p.bits = calloc(p.slabs / 64 + 1, sizeof(uint64_t));
+    int rc = p.bits ? sfs_disk_slab_list(disk, note_present, &p) : -ENOMEM;
+    sfs_catalog_lock(d->cat);
+    unsigned n = 0;
+    while (!rc) {
+        struct sfs_slab_row row = forget_absent(d, id, &p);
+        if (!row.group)
+            break;
+        n++;
+        rc = sfs_catalog_slab_put(d->cat, &row);
     }
+    sfs_catalog_unlock(d->cat);
+    if (n)
+        sfs_data_event(d, "warning", "slabs-missing", id, "%u slabs that the disk should hold are not on it; they are built anew from their other copies", n);
+    free(p.bits);
+    sfs_disk_put(disk);
+    return rc;
 }
 
 /* --- counting what is in use --------------------------------------------------------------------------------------------------------- */

@@ -12,10 +12,16 @@ int sfs_groups_count_used(struct sfs_data *d);
 /* Slots of slab files that no row names (a crash between making and committing them): deleted. Call once after load, when writable. */
 void sfs_groups_free_orphans(struct sfs_data *d);
 
+/* Slabs of a disk that rows name but that have no file there (a directory: deleted by hand, or lost with the host's cache): recorded as missing where another copy can rebuild them, so that heal does. Call when a
+ * disk has been attached, before anything is written to it. No lock held. */
+int sfs_groups_check_slabs(struct sfs_data *d, int disk);
+
 /* Volumes. */
 int sfs_volume_add(struct sfs_data *d, const struct sfs_space_row *row);      /* a new space (its row is in the catalog) */
 void sfs_volume_update(struct sfs_data *d, const struct sfs_space_row *row);  /* new settings: open groups of another geometry are sealed */
 int sfs_volume_remove(struct sfs_data *d, int space);                         /* -EBUSY: used, or it has groups */
+bool sfs_volume_has_groups(struct sfs_volume *v);                             /* dropped ones that are not released yet, too */
+struct sfs_volume *sfs_volume_destroying(struct sfs_data *d);                 /* one whose destruction was cut short, or NULL */
 struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space);
 struct sfs_volume *sfs_volume_find_name(struct sfs_data *d, const char *name);
 unsigned sfs_volume_use(struct sfs_volume *v, int delta);                     /* counts mounts; returns the new count */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS 256u
+#define ROWS 64u
 
 struct written {
     uint64_t slab_off, hash;
@@ -86,6 +86,8 @@ static int pick_target(struct move *m, int to_disk)
 {
     struct sfs_data *d = m->d;
     int rc = -ENOSPC;
+    sfs_disk_put(m->handle);
+    m->handle = NULL;
     SFS_LOCK(d);
     struct sfs_member *best = NULL, *x;
     LIST_FOREACH(x, &d->members, link) {
@@ -97,7 +99,7 @@ static int pick_target(struct move *m, int to_disk)
     if (best) {
         m->disk = best->row.id;
         m->slot = sfs_slot_take(best);
-        m->handle = best->disk;
+        m->handle = sfs_disk_ref(best->disk);
         rc = 0;
     }
     SFS_UNLOCK(d);
@@ -110,7 +112,6 @@ static void drop_target(struct move *m)
     SFS_LOCK(m->d);
     sfs_slot_give(m->d, m->disk, m->slot);
     SFS_UNLOCK(m->d);
-    m->handle = NULL;
 }
 
 static int target(struct move *m, int to_disk)
@@ -146,6 +147,7 @@ static int each_stored(struct sfs_data *d, uint64_t group, int (*fn)(void *ctx, 
     struct sfs_stored_key last = {0};
     int rc = 0;
     for (unsigned n = cap; !rc && n == cap;) {
+        uint64_t token = sfs_quiesce_enter(d->quiesce); /* before the places are looked up: they are not reused until it is left */
         sfs_catalog_lock(d->cat);
         rc = sfs_catalog_group_extents(d->cat, group, from, rows, cap, &n);
         sfs_catalog_unlock(d->cat);
@@ -155,14 +157,13 @@ static int each_stored(struct sfs_data *d, uint64_t group, int (*fn)(void *ctx, 
                 continue; /* another piece or a clone of the same */
             last = (struct sfs_stored_key){group, r->goff, r->slen};
             struct sfs_extent e;
-            uint64_t token = sfs_quiesce_enter(d->quiesce);
             rc = sfs_extent_from_row(d, r, &e);
             if (!rc) {
                 rc = fn(ctx, e.stored, rows[i].ino);
                 sfs_stored_unref(d, e.stored);
             }
-            sfs_quiesce_exit(d->quiesce, token);
         }
+        sfs_quiesce_exit(d->quiesce, token);
         if (rc || n < cap)
             break;
         /* Rows of one place may run across the chunk: begin again at the last place (what is seen again is the same bytes again). A chunk full of one place wants a larger chunk. */
@@ -269,8 +270,7 @@ static int switch_over(struct move *m)
     if (!rc) {
         SFS_LOCK(d);
         struct sfs_slab_row *at = &m->g->slabs[m->column * m->g->geo.copies + m->copy];
-        if (at->disk)
-            sfs_freed_push(&d->freed, &(struct sfs_freed){.disk = at->disk, .slot = at->slot});
+        sfs_slab_forget(d, at);
         *at = row;
         SFS_UNLOCK(d);
     }
@@ -299,6 +299,7 @@ int sfs_move_slab(struct sfs_data *d, uint64_t group, unsigned column, unsigned 
         rc = switch_over(&m);
     if (rc && m.handle)
         drop_target(&m);
+    sfs_disk_put(m.handle);
     free(m.log);
     let_go(d, m.g);
     if (!rc)

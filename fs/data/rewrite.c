@@ -23,7 +23,21 @@ static void tell_lost(struct sfs_data *d, struct sfs_batch *b)
     }
 }
 
-/* A reference to the first pending extent of a group that has lost a disk and isn't known to be lost; the group's id and volume. */
+/* Lock held. Does the extent lie on a slab that has dropped out? */
+static bool extent_shaken(struct sfs_data *d, const struct sfs_group *g, const struct sfs_stored *s)
+{
+    uint64_t off = s->key.goff, end = off + sfs_blocks(s->key.slen) * SFS_BLOCK;
+    struct sfs_piece p;
+    while (sfs_geometry_next(&g->geo, &off, end, &p))
+        for (unsigned k = 0; k < g->geo.copies; k++) {
+            int id = g->slabs[p.column * g->geo.copies + k].disk;
+            if (id && !sfs_member_online(sfs_member_find(d, id)))
+                return true;
+        }
+    return false;
+}
+
+/* A reference to the first pending extent that a lost disk held a part of and that isn't known to be lost; its volume. */
 static struct sfs_stored *next_shaken(struct sfs_data *d, struct sfs_volume **v)
 {
     struct sfs_stored *found = NULL;
@@ -34,7 +48,7 @@ static struct sfs_stored *next_shaken(struct sfs_data *d, struct sfs_volume **v)
         sfs_group_seal(g);
         struct sfs_stored *s;
         RB_FOREACH(s, sfs_pending_tree, &g->pending)
-            if (!s->lost) {
+            if (!s->lost && extent_shaken(d, g, s)) {
                 found = sfs_stored_ref(s);
                 *v = g->volume;
                 break;
@@ -44,7 +58,7 @@ static struct sfs_stored *next_shaken(struct sfs_data *d, struct sfs_volume **v)
     return found;
 }
 
-/* No other place: its group stays, the slab that dropped out is recorded as missing, to be built anew from the other copies. Its committed extents lose nothing by that: they have their other copies. */
+/* No other place: the extent's group stays, the slab that dropped out is recorded as missing, to be built anew from the other copies: only where the same column has another copy, which all that is committed there has too. */
 static int record_missing(struct sfs_data *d, uint64_t id)
 {
     int rc = 0;
@@ -53,11 +67,10 @@ static int record_missing(struct sfs_data *d, uint64_t id)
         struct sfs_slab_row row = {0};
         SFS_LOCK(d);
         struct sfs_group *g = sfs_group_find(d, id);
-        if (g && i < sfs_geometry_slabs(&g->geo) && g->slabs[i].disk && !sfs_member_online(sfs_member_find(d, g->slabs[i].disk))) {
+        if (g && i < sfs_geometry_slabs(&g->geo) && g->slabs[i].disk && !sfs_member_online(sfs_member_find(d, g->slabs[i].disk)) &&
+            sfs_column_has_copy(d, g, i / g->geo.copies)) {
             row = g->slabs[i];
-            sfs_freed_push(&d->freed, &(struct sfs_freed){.disk = row.disk, .slot = row.slot});
-            g->slabs[i].disk = 0;
-            g->slabs[i].slot = 0;
+            sfs_slab_forget(d, &g->slabs[i]);
             row.disk = 0;
             row.slot = 0;
         }

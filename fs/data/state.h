@@ -121,6 +121,7 @@ struct sfs_data {
     struct sfs_group *groups;
     struct sfs_stored *stored;
     struct sfs_freed_list candidates; /* may have become free in the catalog's open transaction */
+    struct sfs_freed_list moved;      /* slots that the open transaction's slab rows have left: they join `freed` when it is applied, so that no earlier commit releases them */
     struct sfs_freed_list freed;      /* freed by the open transaction */
     struct sfs_freed_list releasing;  /* durable, waiting for readers */
     bool readonly;                    /* atomic */
@@ -146,6 +147,8 @@ struct sfs_group *sfs_group_find(struct sfs_data *d, uint64_t id);
 bool sfs_group_whole(struct sfs_data *d, const struct sfs_group *g);   /* every slab is there and online */
 bool sfs_group_shaken(struct sfs_data *d, const struct sfs_group *g);  /* a slab that it should have is on a disk that is out of use */
 void sfs_group_seal(struct sfs_group *g);
+bool sfs_column_has_copy(struct sfs_data *d, const struct sfs_group *g, unsigned column); /* one that is online */
+void sfs_slab_forget(struct sfs_data *d, struct sfs_slab_row *at);     /* it is nowhere from now on; its slot is released by the commit that says so */
 bool sfs_group_takes_writes(struct sfs_data *d, const struct sfs_group *g);
 /* bitmap.c: which blocks of a group are in use, from the extent index and what is on its way (rule 7) */
 struct sfs_group_map {

@@ -150,9 +150,17 @@ int sfs_extent_from_row(struct sfs_data *d, const struct sfs_extent_row *row, st
         rc = -ENOMEM;
         goto out;
     }
+    if (s->rlen != row->rlen || s->codec != row->codec || s->ncsum != row->ncsum || memcmp(s->csum, row->csum, s->ncsum * sizeof(uint64_t))) {
+        rc = -EUCLEAN; /* two rows that contradict each other about the same place */
+        goto drop;
+    }
     *out = (struct sfs_extent){.off = row->off, .len = row->len, .skip = row->skip, .stored = s};
 out:
     SFS_UNLOCK(d);
+    return rc;
+drop:
+    SFS_UNLOCK(d);
+    sfs_stored_unref(d, s);
     return rc;
 }
 

@@ -6,7 +6,8 @@
 
 int sfs_volume_add(struct sfs_data *d, const struct sfs_space_row *row)
 {
-    if ((unsigned)row->resiliency >= SFS_RESILIENCY_COUNT || row->interleave == 0 || row->interleave % SFS_BLOCK)
+    if ((unsigned)row->resiliency >= SFS_RESILIENCY_COUNT || row->interleave == 0 || row->interleave % SFS_BLOCK || row->columns > SFS_MAX_COLUMNS ||
+        row->columns * sfs_resiliency_copies(row->resiliency) > SFS_MAX_SLABS_PER_GROUP)
         return -EUCLEAN;
     struct sfs_volume *v = calloc(1, sizeof(*v));
     if (!v)
@@ -60,6 +61,27 @@ int sfs_volume_remove(struct sfs_data *d, int space)
     return rc;
 }
 
+bool sfs_volume_has_groups(struct sfs_volume *v)
+{
+    bool has = false;
+    SFS_LOCK(v->data);
+    for (struct sfs_group *g = v->data->groups; g && !has; g = g->hh.next)
+        has = g->volume == v;
+    SFS_UNLOCK(v->data);
+    return has;
+}
+
+struct sfs_volume *sfs_volume_destroying(struct sfs_data *d)
+{
+    SFS_LOCK(d);
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        if (v->row.destroying)
+            break;
+    SFS_UNLOCK(d);
+    return v;
+}
+
 struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space)
 {
     SFS_LOCK(d);
@@ -76,7 +98,7 @@ struct sfs_volume *sfs_volume_find_name(struct sfs_data *d, const char *name)
     SFS_LOCK(d);
     struct sfs_volume *v;
     LIST_FOREACH(v, &d->volumes, link)
-        if (!strcmp(v->row.name, name))
+        if (!v->row.destroying && !strcmp(v->row.name, name))
             break;
     SFS_UNLOCK(d);
     return v;

@@ -170,6 +170,12 @@ static void request_blame(struct sfs_request *rq, enum io_class class, int64_t r
     }
 }
 
+static bool still_there(struct sfs_disk *d)
+{
+    char why[160];
+    return d->backend->ops->check(d->backend, why, sizeof why) == 0;
+}
+
 static int64_t request_judge(struct sfs_request *rq, int64_t rc)
 {
     enum io_class class = op_class(rq->op);
@@ -185,6 +191,8 @@ static int64_t request_judge(struct sfs_request *rq, int64_t rc)
         return rc;
     if (rc == -ENOENT && (rq->op == SFS_RQ_META_READ || rq->op == SFS_RQ_META_TRUNCATE))
         return rc;
+    if (rc == -ENOENT && (rq->op == SFS_RQ_READ || rq->op == SFS_RQ_WRITE) && still_there(rq->disk))
+        return rc; /* this slab alone: somebody deleted its file */
     request_count(rq, class, true);
     if (class != CLASS_OTHER || rq->op == SFS_RQ_CHECK || rc == -ENODEV)
         request_blame(rq, class, rc);
@@ -213,6 +221,18 @@ static int64_t disk_claim(void *ctx)
     void *fn_ctx = d->on_claim_ctx;
     sfs_mutex_unlock(&d->m);
     return fn ? fn(d, fn_ctx) : -ENOSPC;
+}
+
+struct sfs_disk *sfs_disk_ref(struct sfs_disk *d)
+{
+    __atomic_add_fetch(&d->refs, 1, __ATOMIC_RELAXED);
+    return d;
+}
+
+void sfs_disk_put(struct sfs_disk *d)
+{
+    if (d)
+        sfs_disk_unref(d);
 }
 
 void sfs_disk_unref(struct sfs_disk *d)
@@ -270,8 +290,10 @@ void sfs_disk_close(struct sfs_disk *d)
                                      0); /* only makes sizes exact; nobody is left to tell */
     sfs_disk_on_state(d, NULL, NULL);
     sfs_disk_on_claim(d, NULL, NULL);
-    sfs_queue_stop(d);
-    d->backend->ops->release(d->backend);
+    sfs_disk_fence(d, SFS_DISK_GONE, "closed"); /* for those who still hold it */
+    bool stuck = sfs_queue_stop(d);
+    if (!stuck)
+        d->backend->ops->release(d->backend);
     sfs_disk_unref(d);
     sfs_queue_reap();
 }

@@ -52,6 +52,10 @@ struct sfs_disk_opts {
 /* Opens by path (an absolute one: sfs_disk_check looks there again), takes the lock (one process: flock; -EBUSY with words when
  * another has it) and reads the label. A damaged front label is read from its copy and mended (not if readonly). */
 int sfs_disk_open(struct sfs_env *env, const char *path, const struct sfs_disk_opts *opts, struct sfs_disk **out, struct sfs_error *err);
+/* A further hold on a handle, for whoever uses it without being its owner: calls after the owner's close return -ENODEV, and the memory stays. The lock on the label goes with the close, unless a request is
+ * stuck in the kernel: then with the last of those, so that it cannot land on what somebody else has written meanwhile. */
+struct sfs_disk *sfs_disk_ref(struct sfs_disk *d);
+void sfs_disk_put(struct sfs_disk *d);   /* NULL is fine */
 void sfs_disk_close(struct sfs_disk *d); /* NULL is fine. Waits for workers, except those stuck in the kernel, which are left behind */
 
 const char *sfs_disk_path(const struct sfs_disk *d);

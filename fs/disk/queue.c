@@ -280,8 +280,9 @@ static bool worker_is_stuck(struct sfs_worker *w)
     return w->current && request_is_done(w->current);
 }
 
-void sfs_queue_stop(struct sfs_disk *d)
+bool sfs_queue_stop(struct sfs_disk *d)
 {
+    bool stuck = false;
     sfs_mutex_lock(&d->m);
     d->closing = true;
     queue_fail_queued(d, -ENODEV);
@@ -296,11 +297,13 @@ void sfs_queue_stop(struct sfs_disk *d)
         w->left_behind = !d->backend->ops->cancel && worker_is_stuck(w);
         bool left = w->left_behind;
         sfs_mutex_unlock(&d->m);
+        stuck |= left;
         if (left)
             continue; /* it may be gone from here on */
         sfs_thread_join(w->thread);
         free(w);
     }
+    return stuck;
 }
 
 void sfs_queue_reap(void)

@@ -115,7 +115,8 @@ int64_t sfs_request_run_simple(struct sfs_disk *d, enum sfs_rq_op op, uint32_t s
 
 int sfs_queue_start(struct sfs_disk *d);
 /* Ends the workers; those in abandoned requests are left behind. */
-void sfs_queue_stop(struct sfs_disk *d);
+bool sfs_queue_stop(struct sfs_disk *d); /* true: workers stuck in the kernel were left behind */
+
 /* Ends all queued and running requests of a disk that is out of use with -ETIMEDOUT; what workers still run
  * is abandoned. */
 void sfs_queue_abandon(struct sfs_disk *d);

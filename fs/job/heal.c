@@ -191,10 +191,12 @@ static void heal_group(struct run *r, uint64_t id)
     if (!any || stopping(r->h))
         return;
     rc = sfs_verify_group(r->h->d, id, NULL, NULL, &bad, &lost);
+    if (!rc && bad) /* repaired on the way: is it? */
+        rc = sfs_verify_group(r->h->d, id, NULL, NULL, &bad, &lost);
     struct sfs_group_info g;
     unsigned hopeless = 0;
-    if (rc)
-        note_failure(r, rc, id);
+    if (rc || (bad && !lost))
+        note_failure(r, rc ? rc : -EIO, id);
     else if (!sfs_group_info(r->h->d, id, &g) && due_slabs(r->h, &g, &hopeless))
         note_failure(r, -EIO, id); /* another disk has dropped out meanwhile */
 }

@@ -246,15 +246,25 @@ static int reap_space(struct sfs_pool *p, int space)
     }
 }
 
-static int destroy_volume(struct sfs_pool *p, struct sfs_volume *v)
+#define DESTROY_TRIES 600u
+#define DESTROY_PAUSE_NS 50000000ull
+
+/* Marked first, so that it is taken up again at the next open when it is cut short; the space's row goes last, when no group names it any more. */
+int sfs_pool_destroy_volume(struct sfs_pool *p, struct sfs_volume *v)
 {
     struct sfs_space_row row;
     sfs_volume_settings(v, &row);
     row.destroying = true;
     int rc = store_space(p, &row);
     if (!rc)
+        rc = sfs_groups_count_used(p->data); /* a group is dropped once it is known to hold nothing */
+    if (!rc)
         rc = reap_space(p, row.id);
-    for (unsigned tries = 0; !rc && tries < 3; tries++) { /* frees what it held, then drops its groups, then forgets them */
+    for (unsigned tries = 0; !rc && (tries == 0 || sfs_volume_has_groups(v)); tries++) {
+        if (tries == DESTROY_TRIES)
+            return -EBUSY; /* a job holds a group */
+        if (tries > 1)
+            sfs_env_sleep_ns(p->env, DESTROY_PAUSE_NS);
         rc = sfs_commit_wait(p->data, false);
         sfs_freeing_tick(p->data);
     }
@@ -278,7 +288,7 @@ int sfs_pool_space_destroy(struct sfs_pool *p, const char *name, struct sfs_erro
     if (v && sfs_volume_use(v, 0))
         rc = sfs_error_set(err, -EBUSY, "space %s/%s is mounted. Unmount it first.", p->name, name);
     else if (v)
-        rc = destroy_volume(p, v);
+        rc = sfs_pool_destroy_volume(p, v);
     sfs_mutex_unlock(&p->admin);
     if (!v)
         return no_such_space(p, name, err);

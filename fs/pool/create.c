@@ -366,6 +366,7 @@ int sfs_pool_create(struct sfs_env *env, const char *name, const struct sfs_disk
 
 /* --- adding disks ------------------------------------------------------------------------------------------------------------------------------------ */
 
+/* Into the catalog, the data layer and the pool's array, in this order: what fails half way is taken back. */
 static int adopt(struct sfs_pool *p, struct newcomer *c)
 {
     struct sfs_disk_row row;
@@ -376,6 +377,13 @@ static int adopt(struct sfs_pool *p, struct newcomer *c)
     sfs_catalog_unlock(p->cat);
     if (rc)
         return rc;
+    rc = sfs_member_add(p->data, &row, c->disk);
+    if (rc) {
+        sfs_catalog_lock(p->cat);
+        sfs_catalog_disk_delete(p->cat, row.id);
+        sfs_catalog_unlock(p->cat);
+        return rc;
+    }
     sfs_mutex_lock(&p->lock);
     struct sfs_pool_disk *pd = &p->disks[p->ndisks];
     *pd = (struct sfs_pool_disk){.used = true, .id = row.id, .uuid = row.uuid, .disk = c->disk, .pool = p};
@@ -383,13 +391,10 @@ static int adopt(struct sfs_pool *p, struct newcomer *c)
     snprintf(pd->path, sizeof(pd->path), "%s", c->path);
     p->ndisks++;
     sfs_mutex_unlock(&p->lock);
-    rc = sfs_member_add(p->data, &row, c->disk);
-    if (!rc) {
-        sfs_pool_adopt_handle(p, pd);
-        c->disk = NULL;
-        c->formatted = c->made_file = false;
-    }
-    return rc;
+    sfs_pool_adopt_handle(p, pd);
+    c->disk = NULL;
+    c->formatted = c->made_file = false; /* no longer to be undone: it is a disk of the pool, and those before it too */
+    return 0;
 }
 
 int sfs_pool_disk_add(struct sfs_pool *p, const struct sfs_disk_spec *disks, unsigned n, bool force, struct sfs_error *warn, struct sfs_error *err)

@@ -79,11 +79,19 @@ static bool look(struct search *s, const char *path)
 
 /* --- where to look ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* The newer epoch; of one epoch the label that names more disks (one that was being added when the machine went down names none). */
+static bool knows_more(const struct sfs_label *a, const struct sfs_label *b)
+{
+    if (a->epoch.number != b->epoch.number)
+        return a->epoch.number > b->epoch.number;
+    return a->npeers != b->npeers ? a->npeers > b->npeers : a->replica && !b->replica;
+}
+
 static const struct sfs_label *newest_label(const struct sfs_discovery *d)
 {
     const struct sfs_label *best = NULL;
     for (unsigned i = 0; i < d->n; i++)
-        if (!best || d->v[i].label.epoch.number > best->epoch.number)
+        if (!best || knows_more(&d->v[i].label, best))
             best = &d->v[i].label;
     return best;
 }
@@ -277,7 +285,7 @@ int sfs_discovery_judge(struct sfs_discovery *d, struct sfs_error *err)
 {
     d->newest = 0;
     for (unsigned i = 1; i < d->n; i++)
-        if (d->v[i].label.epoch.number > d->v[d->newest].label.epoch.number)
+        if (knows_more(&d->v[i].label, &d->v[d->newest].label))
             d->newest = i;
     const struct sfs_found *n = &d->v[d->newest];
     for (unsigned i = 0; i < d->n; i++)

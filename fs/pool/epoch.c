@@ -22,7 +22,9 @@ bool sfs_epoch_descends(const struct sfs_epoch *newer, const struct sfs_epoch *o
     if (newer->number < older->number)
         return false;
     uint64_t back = newer->number - older->number - 1;
-    return back >= newer->nhistory || sfs_uuid_equal(&newer->history[back], &older->id);
+    if (back >= newer->nhistory)
+        return newer->nhistory < SFS_LABEL_HISTORY; /* too long ago to tell: never merged on a guess */
+    return sfs_uuid_equal(&newer->history[back], &older->id);
 }
 
 /* Lock held. */
@@ -140,31 +142,40 @@ static struct sfs_pool_disk *replica_candidate(struct sfs_pool *p, unsigned *hav
     return best;
 }
 
+static int mend_one(struct sfs_pool *p, struct sfs_pool_disk *pd)
+{
+    struct sfs_store s;
+    struct sfs_error err = {0};
+    sfs_pool_store(pd->disk, pd->name, sfs_pool_store_id(p, pd), &s);
+    int rc = sfs_replicas_add(p->replicas, &s, &err);
+    sfs_mutex_lock(&p->lock);
+    pd->replica = rc == 0;
+    if (rc)
+        pd->retry_ns = sfs_env_mono_ns(p->env) + 60000000000ull;
+    sfs_mutex_unlock(&p->lock);
+    if (!rc)
+        rc = sfs_pool_bump_epoch(p, 0);
+    char text[1200];
+    if (rc)
+        snprintf(text, sizeof(text), "a copy of the catalog could not be made on it: %s", err.code ? err.text : strerror(-rc));
+    else
+        snprintf(text, sizeof(text), "it holds a copy of the catalog from now on");
+    sfs_pool_queue_event(p, rc ? "warning" : "info", rc ? "replica-failed" : "replica-added", pd->name, text);
+    return rc;
+}
+
+/* Under admin: handles stay, and nobody else mends. */
 void sfs_pool_mend_replicas(struct sfs_pool *p)
 {
     if (p->readonly || sfs_data_readonly(p->data))
         return;
+    sfs_mutex_lock(&p->admin);
     for (unsigned tries = 0; tries < SFS_LABEL_PEERS; tries++) {
         unsigned have;
         struct sfs_pool_disk *pd = replica_candidate(p, &have);
         if (!pd || have >= sfs_pool_replicas_wanted(p))
-            return;
-        struct sfs_store s;
-        struct sfs_error err = {0};
-        sfs_pool_store(pd->disk, pd->name, sfs_pool_store_id(p, pd), &s);
-        int rc = sfs_replicas_add(p->replicas, &s, &err);
-        sfs_mutex_lock(&p->lock);
-        pd->replica = rc == 0;
-        if (rc)
-            pd->retry_ns = sfs_env_mono_ns(p->env) + 60000000000ull;
-        sfs_mutex_unlock(&p->lock);
-        if (!rc)
-            rc = sfs_pool_bump_epoch(p, 0);
-        char text[1200];
-        if (rc)
-            snprintf(text, sizeof(text), "a copy of the catalog could not be made on it: %s", err.code ? err.text : strerror(-rc));
-        else
-            snprintf(text, sizeof(text), "it holds a copy of the catalog from now on");
-        sfs_pool_queue_event(p, rc ? "warning" : "info", rc ? "replica-failed" : "replica-added", pd->name, text);
+            break;
+        mend_one(p, pd);
     }
+    sfs_mutex_unlock(&p->admin);
 }

@@ -195,6 +195,9 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
         sfs_replicas_drop(p->replicas, sfs_pool_store_id(p, pd), -ENODEV);
         retire_handle(p, sfs_member_attach(p->data, pd->id, NULL));
     }
+    /* What was written to it and isn't committed may be gone from it: it is settled while the disk is away. */
+    if (!p->readonly && sfs_member_settle_off(p->data, pd->id))
+        return;
     struct sfs_error err = {0};
     if (sfs_pool_open_disk(p, pd, &err)) {
         if (!pd->lost_told)
@@ -203,6 +206,8 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
         return;
     }
     sfs_member_attach(p->data, pd->id, pd->disk);
+    if (!p->readonly)
+        sfs_groups_check_slabs(p->data, pd->id);
     pd->lost_told = false;
     pd->since_ns = sfs_env_mono_ns(p->env);
     p->heal_again_ns = 0; /* it may take what could not be built elsewhere */
@@ -256,6 +261,7 @@ static void snapshot(struct sfs_pool *p)
 {
     struct sfs_store stores[SFS_LABEL_PEERS];
     unsigned n = 0;
+    sfs_mutex_lock(&p->admin); /* handles stay */
     sfs_mutex_lock(&p->lock);
     for (unsigned i = 0; i < p->ndisks; i++) {
         struct sfs_pool_disk *pd = &p->disks[i];
@@ -266,6 +272,7 @@ static void snapshot(struct sfs_pool *p)
     struct sfs_error err = {0};
     if (n && !p->readonly && !sfs_data_readonly(p->data) && sfs_catalog_snapshot(p->cat, stores, n, SNAPSHOTS_KEPT, &err))
         sfs_pool_queue_event(p, "warning", "snapshot-failed", "", err.text);
+    sfs_mutex_unlock(&p->admin);
 }
 
 static void maintain_main(void *arg)

@@ -91,7 +91,7 @@ void sfs_pool_save_registry(struct sfs_pool *p)
 static int64_t claim_slot(struct sfs_disk *disk, void *ctx)
 {
     struct sfs_pool *p = ctx;
-    return p->data ? sfs_member_claim_slot(p->data, disk) : -ENOSPC;
+    return p->loaded ? sfs_member_claim_slot(p->data, disk) : -ENOSPC; /* before that it isn't known which are free */
 }
 
 /* What a handle that is in use tells the pool. */
@@ -119,7 +119,10 @@ int sfs_pool_open_disk(struct sfs_pool *p, struct sfs_pool_disk *pd, struct sfs_
         rc = sfs_error_set(err, -ESTALE, "%s is no longer disk %s of pool %s.", pd->path, pd->name, p->name);
     else if (l->slab_bytes != p->slab_bytes)
         rc = sfs_error_set(err, -EUCLEAN, "disk %s (%s): its slab size differs from the pool's.", pd->name, pd->path);
-    else if (!sfs_epoch_descends(&p->epoch, &l->epoch))
+    sfs_mutex_lock(&p->lock);
+    struct sfs_epoch epoch = p->epoch;
+    sfs_mutex_unlock(&p->lock);
+    if (!rc && !sfs_epoch_descends(&epoch, &l->epoch))
         rc = sfs_error_set(err, -EUCLEAN, "disk %s (%s) was used apart from this pool and has changes of its own: it is left alone. If what is on it alone isn't needed, wipe it and add it again.", pd->name, pd->path);
     if (!rc) {
         sfs_mutex_lock(&p->lock);
@@ -293,6 +296,10 @@ static int load_members(struct sfs_pool *p, struct sfs_error *err)
     sfs_catalog_unlock(p->cat);
     for (unsigned i = 0; !rc && i < rows->n; i++) {
         struct sfs_disk_row *row = &rows->v[i];
+        if (row->id <= 0) { /* 0 means missing in slab rows */
+            rc = -EUCLEAN;
+            break;
+        }
         struct sfs_pool_disk *pd = entry_by_uuid(p, &row->uuid);
         if (!pd)
             pd = add_entry(p, &row->uuid, row->name, row->path);
@@ -324,6 +331,7 @@ static int load_members(struct sfs_pool *p, struct sfs_error *err)
     }
     for (unsigned i = 0; i < p->ndisks; i++)
         if (p->disks[i].used && !p->disks[i].id) { /* in the labels, not in the catalog: being added when the machine went down */
+            sfs_replicas_drop(p->replicas, (int)i + 1, -ENODEV);
             sfs_disk_close(p->disks[i].disk);
             p->disks[i].disk = NULL;
             p->disks[i].used = p->disks[i].replica = false;
@@ -356,7 +364,10 @@ static int load_data(struct sfs_pool *p, struct sfs_error *err)
     if (p->readonly)
         sfs_data_open_readonly(p->data);
     int rc = load_members(p, err);
-    return rc ? rc : sfs_groups_load(p->data, err);
+    if (!rc)
+        rc = sfs_groups_load(p->data, err);
+    p->loaded = rc == 0;
+    return rc;
 }
 
 /* degraded=ro and degraded=no, when disks are missing. The default goes on: what can be read is read, what is written is written with what redundancy the disks that are here can give. */
@@ -437,12 +448,19 @@ static int start(struct sfs_pool *p, bool jobs)
 {
     if (p->readonly)
         return 0;
+    int rc = 0;
+    for (unsigned i = 0; !rc && i < p->ndisks; i++)
+        if (p->disks[i].id && p->disks[i].disk)
+            rc = sfs_groups_check_slabs(p->data, p->disks[i].id);
     sfs_groups_free_orphans(p->data);
-    int rc = sfs_data_start(p->data);
+    if (!rc)
+        rc = sfs_data_start(p->data);
     if (!rc)
         rc = sfs_pool_heal_start(p);
     if (!rc && jobs)
         rc = sfs_pool_maintain_start(p);
+    for (struct sfs_volume *v; !rc && (v = sfs_volume_destroying(p->data));)
+        rc = sfs_pool_destroy_volume(p, v); /* cut short when the pool was last open */
     sfs_pool_mend_replicas(p);
     return rc;
 }

@@ -45,6 +45,7 @@ struct sfs_pool {
     char state_dir[SFS_PATH_BYTES]; /* "" : not recorded */
     uint64_t disk_timeout_ns;
     bool readonly;
+    bool loaded;                 /* slots are known */
     struct sfs_mutex admin, lock, leaf;
     struct sfs_pool_disk *disks;  /* SFS_LABEL_PEERS of them */
     unsigned ndisks;
@@ -88,7 +89,7 @@ unsigned sfs_discovery_missing(const struct sfs_discovery *d); /* peers of the n
 
 /* epoch.c */
 void sfs_epoch_next(struct sfs_env *env, struct sfs_epoch *e);
-bool sfs_epoch_descends(const struct sfs_epoch *newer, const struct sfs_epoch *older); /* is older one of newer's past (or newer itself)? unknown past counts as yes */
+bool sfs_epoch_descends(const struct sfs_epoch *newer, const struct sfs_epoch *older); /* is older one of newer's past (or newer itself)? */
 /* Writes the label of every online disk: current epoch, peers, replica flags. Needs one replica written at least: 0, else -EIO. Takes lock. */
 int sfs_pool_write_labels(struct sfs_pool *p);
 /* A new epoch without the replica of store `lost` (0: none lost, but replica flags have changed), on all labels. */
@@ -111,6 +112,8 @@ void sfs_pool_look_after_disks(struct sfs_pool *p, bool now); /* sees what has g
 void sfs_pool_flush_events(struct sfs_pool *p);
 void sfs_pool_queue_event(struct sfs_pool *p, const char *severity, const char *kind, const char *subject, const char *text);
 void sfs_pool_disk_state_changed(struct sfs_disk *disk, void *ctx); /* ctx: struct sfs_pool_disk */
+/* admin.c */
+int sfs_pool_destroy_volume(struct sfs_pool *p, struct sfs_volume *v); /* admin held, or before anybody else is there */
 /* heal.c */
 bool sfs_pool_heal_due(struct sfs_pool *p); /* is any slab due to be built anew that was not tried since things last changed */
 int sfs_pool_heal_start(struct sfs_pool *p);

@@ -104,7 +104,9 @@ static int start(struct sfs_vfs *vfs)
     sfs_inode_put(root);
     if (rc)
         return rc;
-    sfs_commit_register(vfs->data, &vfs->client);
+    rc = sfs_commit_register(vfs->data, &vfs->client);
+    if (rc)
+        return rc;
     vfs->registered = true;
     rc = sfs_writeback_start(vfs);
     if (!rc)
