@@ -148,7 +148,9 @@ static int copy_bytes(struct sfs_inode *in, uint64_t off_in, struct sfs_inode *o
     if (!buf)
         return -ENOMEM;
     while (*n < len && !rc) {
-        size_t part = len - *n < COPY_BYTES ? (size_t)(len - *n) : COPY_BYTES, done = 0;
+        /* Parts end where a block of the target does: a commit between two of them has no block half old, half new. */
+        uint64_t most = COPY_BYTES - (off_out + *n) % SFS_BLOCK;
+        size_t part = (size_t)(len - *n < most ? len - *n : most), done = 0;
         rc = sfs_inode_read(in, off_in + *n, part, buf);
         if (!rc)
             rc = sfs_writeback_throttle(in->vfs, part);
