@@ -90,6 +90,7 @@ struct sim_actor {
     unsigned nfiles;
     uint64_t start;           /* event clock at the beginning of the operation under way */
     const char *op;           /* its name */
+    bool maybe;               /* it failed by the crash: it may have taken effect, or never will */
     unsigned full;            /* operations for which to prefer deleting: there was no space */
 };
 

@@ -10,6 +10,7 @@ void sim_op_begin(struct sim_actor *a, const char *name)
 {
     a->start = ++a->run->clock;
     a->op = name;
+    a->maybe = false;
 }
 
 /* Is there so little room that ENOSPC is honest? What statfs says is free must be so, within 5 % and a slab. */
@@ -64,14 +65,16 @@ bool sim_op_done(struct sim_actor *a, int rc, int want, uint64_t need_bytes)
     if (!sim_op_maybe(a, rc, need_bytes))
         sim_fail(r, "%s in %s/%s returned %s, expected %s", a->op, a->space->name, a->dir, rc ? strerror(-rc) : "success",
                  want ? strerror(-want) : "success");
-    return r->stop && want == 0; /* crashed: it may have taken effect */
+    a->maybe = r->stop && want == 0;
+    return a->maybe;
 }
 
 void sim_op_state(struct sim_actor *a)
 {
     struct sim_run *r = a->run;
 
-    sim_tree_push(&a->tree, a->start, ++r->clock, sfs_env_mono_ns(r->env));
+    r->clock++;
+    sim_tree_push(&a->tree, a->start, a->maybe ? UINT64_MAX : r->clock, sfs_env_mono_ns(r->env));
     sim_note(r, "  %s: state %llu", a->op, (unsigned long long)a->tree.states[a->tree.nstates - 1].number);
 }
 
@@ -82,7 +85,8 @@ void sim_op_content(struct sim_actor *a, struct sim_inode *i)
     sim_note(r, "  %s: inode %llu has version %llu of %llu bytes", a->op, (unsigned long long)i->ino,
              (unsigned long long)sim_content_last(&i->content)->number, (unsigned long long)sim_content_size(&i->content));
 
-    sim_content_done(&i->content, ++r->clock, sfs_env_mono_ns(r->env));
+    r->clock++;
+    sim_content_done(&i->content, a->maybe ? UINT64_MAX : r->clock, sfs_env_mono_ns(r->env));
     i->mtime_set = false;
 }
 
