@@ -40,7 +40,7 @@ say "killed while both write"
 (while sqlite3 m/wal.db ".timeout 20000" "pragma synchronous=full; insert into t(v) values(randomblob(5000))" 2> /dev/null; do echo >> acked.lines; done) &
 (cd m/clone && i=0 && while i=$((i + 1)) && echo $i > counter && git -c core.fsync=all add counter && git -c core.fsync=all commit -q -m "$i"; do echo $i > "$T/acked.commit"; done > /dev/null 2>&1) &
 sleep 3
-kill -9 "$(daemon_of p)"
+kill_daemon "$(daemon_of p)"
 wait
 spacesfs mount p/s m
 is "$(sqlite3 m/wal.db 'pragma integrity_check')" ok "integrity after the kill"

@@ -35,7 +35,7 @@ take d2
 within 40 holed
 spacesfs heal p
 sleep 0.3
-kill -9 "$(daemon_of p)"
+kill_daemon "$(daemon_of p)"
 spacesfs mount p/s m -o wait=0
 treecmp src m/a
 spacesfs heal p --wait

@@ -27,7 +27,7 @@ for ((n = 1; n <= kills; n++)); do
     [ $((RANDOM % 4)) -ne 0 ] || sleep 1
     daemon=$(daemon_of p)
     [ -n "$daemon" ] || fail "kill $n: the daemon has gone by itself"
-    kill -9 "$daemon"
+    kill_daemon "$daemon"
     for pid in "${pids[@]}"; do
         code=0
         wait "$pid" || code=$?
@@ -38,7 +38,7 @@ for ((n = 1; n <= kills; n++)); do
         mounter=$!
         sleep "0.0$((RANDOM % 10))$((RANDOM % 10))"
         for pid in $(our_processes); do
-            [ "$pid" = $mounter ] || kill -9 "$pid" 2> /dev/null || true
+            [ "$pid" = $mounter ] || kill_daemon "$pid" 2> /dev/null || true
         done
         wait $mounter || true
     fi

@@ -161,6 +161,11 @@ daemon_of() { # POOL: the process that serves it
         done
     done
 }
+is_gone() { ! readlink "/proc/$1/exe" > /dev/null 2>&1; } # nobody need have waited for it
+kill_daemon() { # PID; returns when the kernel has cleared it away
+    kill -9 "$1"
+    within 20 is_gone "$1"
+}
 no_daemon() { [ -z "$(our_processes)" ]; }
 mounted() { mountpoint -q "$1"; }
 # A pool "p" with a mirror2 space "s" on two directories, mounted on m.

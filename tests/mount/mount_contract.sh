@@ -60,7 +60,7 @@ head -c 20M /dev/urandom > data
 cp data m/data
 umount m
 [ -d "/proc/$daemon" ] || fail "the daemon ended with a mount left"
-kill -9 "$daemon" # what umount promised must be there
+kill_daemon "$daemon" # what umount promised must be there
 umount -l m2
 mount -t fuse.spacesfs p/s m
 cmp data m/data
@@ -69,7 +69,7 @@ within 20 no_daemon
 
 say "a mount point left dead by a killed daemon is cleared"
 mount -t fuse.spacesfs p/s m
-kill -9 "$(daemon_of p)"
+kill_daemon "$(daemon_of p)"
 sleep 0.3
 refused 2 'not connected' ls m
 mount -t fuse.spacesfs p/s m
