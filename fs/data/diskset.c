@@ -187,6 +187,20 @@ int64_t sfs_member_claim_slot(struct sfs_data *d, struct sfs_disk *disk)
     return slot;
 }
 
+uint64_t sfs_data_unreadable(struct sfs_data *d)
+{
+    return __atomic_load_n(&d->unreadable, __ATOMIC_RELAXED);
+}
+
+void sfs_member_retry_full(struct sfs_data *d)
+{
+    SFS_LOCK(d);
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link)
+        m->full = false;
+    SFS_UNLOCK(d);
+}
+
 unsigned sfs_member_list(struct sfs_data *d, struct sfs_member_info *out, unsigned max)
 {
     unsigned n = 0;
@@ -198,6 +212,7 @@ unsigned sfs_member_list(struct sfs_data *d, struct sfs_member_info *out, unsign
         out[n].row = m->row;
         out[n].present = m->disk != NULL;
         out[n].online = sfs_member_online(m);
+        out[n].repaired_blocks = m->repaired;
         out[n].free_slabs = m->free_slabs;
         out[n].held_slabs = held_slabs(d, m->row.id);
         n++;

@@ -33,8 +33,12 @@ int64_t sfs_member_claim_slot(struct sfs_data *d, struct sfs_disk *disk); /* for
 struct sfs_member_info {
     struct sfs_disk_row row;      /* with current error counts */
     bool present, online;
+    uint64_t repaired_blocks;     /* since the pool was opened */
     uint64_t free_slabs, held_slabs; /* held: slab rows that name it */
 };
+uint64_t sfs_data_unreadable(struct sfs_data *d); /* reads (of checksum granules) for which no good copy was found since the pool was opened */
+/* Disks that had no room are asked again: room on a directory's host comes and goes. */
+void sfs_member_retry_full(struct sfs_data *d);
 unsigned sfs_member_list(struct sfs_data *d, struct sfs_member_info *out, unsigned max);
 
 #endif

@@ -230,7 +230,6 @@ static void repair(const struct granule *g, struct sfs_buf *good)
     struct sfs_stored *s = g->stored;
     struct io_list l = {0};
     uint32_t len = g->to - g->from;
-    const struct sfs_member *told = NULL;
     SFS_LOCK(d);
     struct sfs_group *grp = sfs_group_find(d, s->key.group);
     for (uint32_t b = 0; grp && b < sfs_blocks(len); b++) {
@@ -252,11 +251,8 @@ static void repair(const struct granule *g, struct sfs_buf *good)
                 m->row.read_errors++;
             struct sfs_io io = {.op = SFS_IO_WRITE, .disk = m->disk, .slot = slab->slot, .off = p.slab_off, .len = SFS_BLOCK, .buf = good,
                                 .buf_off = at};
-            if (!push(&l, &io) && told != m) { /* once a granule and disk */
-                told = m;
-                sfs_data_event(d, "warning", "copy-repaired", m->row.id, "a bad copy on disk %s (slab %u, offset %llu) is rewritten from a good one", m->row.name, slab->slot,
-                               (unsigned long long)p.slab_off);
-            }
+            if (!push(&l, &io))
+                m->repaired++; /* the owner of the pool tells how many, now and then */
         }
     }
     SFS_UNLOCK(d);
@@ -288,8 +284,10 @@ static int read_hard(struct sfs_data *d, struct sfs_stored *s, unsigned i, uint8
     struct sfs_buf *good = rc ? NULL : sfs_buf_new(sfs_blocks(g.to - g.from) * SFS_BLOCK);
     if (!rc && !good)
         rc = -ENOMEM;
-    if (!rc && !settle(&g, good->data))
+    if (!rc && !settle(&g, good->data)) {
         rc = -EIO;
+        __atomic_add_fetch(&d->unreadable, 1, __ATOMIC_RELAXED);
+    }
     if (!rc) {
         memset(good->data + (g.to - g.from), 0, sfs_blocks(g.to - g.from) * SFS_BLOCK - (g.to - g.from));
         memcpy(out, good->data, g.to - g.from);

@@ -259,6 +259,17 @@ static int compare(struct move *m)
     return rc;
 }
 
+/* What could not be built from the others may be good on the slab that is being left: then it is not left. */
+static bool old_slab_is_needed(struct move *m)
+{
+    if (!m->out->damaged_bytes)
+        return false;
+    SFS_LOCK(m->d);
+    bool needed = m->g->slabs[m->column * m->g->geo.copies + m->copy].disk != 0;
+    SFS_UNLOCK(m->d);
+    return needed;
+}
+
 /* --- SWITCH ---------------------------------------------------------------------------------------------------------------------------------- */
 
 static int switch_over(struct move *m)
@@ -293,6 +304,8 @@ int sfs_move_slab(struct sfs_data *d, uint64_t group, unsigned column, unsigned 
         rc = target(&m, to_disk);
     if (!rc)
         rc = each_stored(d, group, copy_stored, &m);
+    if (!rc && old_slab_is_needed(&m))
+        rc = -EUCLEAN;
     if (!rc)
         rc = compare(&m);
     if (!rc)

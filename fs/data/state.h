@@ -42,6 +42,7 @@ struct sfs_member {
     uint64_t free_slabs;
     bool full;                 /* the last slab_alloc found no room; retried after the next release */
     bool dirty;                /* written since its last sync */
+    uint64_t repaired;         /* blocks rewritten from a good copy */
     LIST_ENTRY(sfs_member) link;
 };
 
@@ -124,6 +125,7 @@ struct sfs_data {
     struct sfs_freed_list moved;      /* slots that the open transaction's slab rows have left: they join `freed` when it is applied, so that no earlier commit releases them */
     struct sfs_freed_list freed;      /* freed by the open transaction */
     struct sfs_freed_list releasing;  /* durable, waiting for readers */
+    uint64_t unreadable;              /* atomic: reads for which no good copy was found since the pool was opened */
     bool readonly;                    /* atomic */
     char readonly_why[256];
     struct sfs_data_events events;

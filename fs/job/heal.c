@@ -19,6 +19,8 @@ struct sfs_heal {
     struct sfs_thread *thread;
     bool stop, woken;
     uint64_t asked, answered;  /* runs, by number */
+    int suspects[64];          /* disks to be verified */
+    unsigned nsuspects;
     struct sfs_heal_status status;
     uint64_t began_ns;
 };
@@ -136,6 +138,8 @@ static void note_failure(struct run *r, int rc, uint64_t group)
     r->result = rc;
     if (rc == -ENOSPC)
         snprintf(r->why, sizeof(r->why), "no disk outside of slab group %llu has a free slab: add a disk or free space", (unsigned long long)group);
+    else if (rc == -EUCLEAN)
+        snprintf(r->why, sizeof(r->why), "slab group %llu has data whose only good copy is on the missing disk: connect it again", (unsigned long long)group);
     else
         snprintf(r->why, sizeof(r->why), "slab group %llu: %s", (unsigned long long)group, strerror(-rc));
 }
@@ -237,8 +241,55 @@ static void finish(struct run *r, char *text, size_t cap)
         h->ops.event(h->ops.ctx, r->result || r->damaged ? "error" : "info", r->result ? "heal-incomplete" : "heal-done", text);
 }
 
+static int next_suspect(struct sfs_heal *h)
+{
+    sfs_mutex_lock(&h->lock);
+    int disk = h->nsuspects ? h->suspects[0] : 0;
+    sfs_mutex_unlock(&h->lock);
+    return disk;
+}
+
+static void cleared(struct sfs_heal *h, int disk)
+{
+    sfs_mutex_lock(&h->lock);
+    for (unsigned i = 0; i < h->nsuspects; i++)
+        if (h->suspects[i] == disk) {
+            h->suspects[i] = h->suspects[--h->nsuspects];
+            break;
+        }
+    sfs_mutex_unlock(&h->lock);
+}
+
+/* Every group with a slab on a suspect disk, every copy. */
+static void verify_suspect(struct sfs_heal *h, int disk)
+{
+    uint64_t *ids, bad_all = 0, lost_all = 0;
+    unsigned n;
+    if (sfs_group_ids(h->d, &ids, &n))
+        return;
+    for (unsigned i = 0; i < n && !stopping(h); i++) {
+        uint64_t bad = 0, lost = 0;
+        if (!sfs_group_has_slab_on(h->d, ids[i], disk) || sfs_verify_group(h->d, ids[i], NULL, NULL, &bad, &lost))
+            continue;
+        bad_all += bad;
+        lost_all += lost;
+    }
+    if (n)
+        free(ids);
+    if (stopping(h))
+        return;
+    cleared(h, disk);
+    char text[200];
+    snprintf(text, sizeof(text), "a disk that had failed and is in use again was verified: %llu bad copies%s, %llu extents without a good copy", (unsigned long long)bad_all,
+             bad_all ? " were made good" : "", (unsigned long long)lost_all);
+    h->ops.event(h->ops.ctx, lost_all ? "error" : bad_all ? "warning" : "info", "disk-verified", text);
+}
+
 static int heal_run(struct sfs_heal *h, char *text, size_t cap)
 {
+    int disk;
+    while (!stopping(h) && (disk = next_suspect(h)))
+        verify_suspect(h, disk);
     struct run r = {.h = h};
     int rc = make_list(&r);
     if (rc)
@@ -319,6 +370,19 @@ void sfs_heal_stop(struct sfs_heal *h)
     free(h);
 }
 
+void sfs_heal_suspect(struct sfs_heal *h, int disk)
+{
+    sfs_mutex_lock(&h->lock);
+    bool known = false;
+    for (unsigned i = 0; i < h->nsuspects; i++)
+        known |= h->suspects[i] == disk;
+    if (!known && h->nsuspects < sizeof(h->suspects) / sizeof(h->suspects[0]))
+        h->suspects[h->nsuspects++] = disk;
+    h->woken = true;
+    sfs_cond_broadcast(&h->changed);
+    sfs_mutex_unlock(&h->lock);
+}
+
 void sfs_heal_wake(struct sfs_heal *h)
 {
     sfs_mutex_lock(&h->lock);
@@ -331,6 +395,7 @@ void sfs_heal_status(struct sfs_heal *h, struct sfs_heal_status *out)
 {
     sfs_mutex_lock(&h->lock);
     *out = h->status;
+    out->suspects = h->nsuspects;
     sfs_mutex_unlock(&h->lock);
 }
 

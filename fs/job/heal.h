@@ -15,12 +15,15 @@ struct sfs_heal_status {
     bool running;
     uint64_t done, total;         /* bytes to write */
     uint64_t rate_bytes_s, eta_s; /* 0 unknown */
+    unsigned suspects;            /* disks still to be verified */
     uint64_t runs;                /* completed since the pool was opened */
     int last_result;              /* 0: everything due is whole again; -ENOSPC, -EIO …: see last_text */
     char last_text[256];
 };
 int sfs_heal_start(struct sfs_data *d, const struct sfs_heal_ops *ops, struct sfs_heal **out);
 void sfs_heal_stop(struct sfs_heal *h);      /* stops a run between two slabs; NULL is fine */
+/* A disk that was out of use for more than being unplugged (errors, truncation) is in use again: every copy on it is compared with its checksums, and repaired, by the next run. */
+void sfs_heal_suspect(struct sfs_heal *h, int disk);
 void sfs_heal_wake(struct sfs_heal *h);      /* look whether anything is due */
 void sfs_heal_status(struct sfs_heal *h, struct sfs_heal_status *out);
 /* Runs until nothing that is due is left to do and returns the run's result, with its text. */

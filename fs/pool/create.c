@@ -72,9 +72,26 @@ static int settle_path(struct newcomers *ns, struct newcomer *c, struct sfs_erro
     return fits ? 0 : sfs_error_set(err, -ENAMETOOLONG, "%s: the path is too long (at most %d bytes).", c->spec->path, SFS_PATH_BYTES - 1);
 }
 
-static int check_probe(struct newcomers *ns, struct newcomer *c, struct sfs_error *err)
+/* A disk of this very pool that is not in use by it (an old half, left alone since it was used apart) may be taken in anew, as a blank one, when that is forced. */
+static bool left_alone(struct sfs_pool *pool, const struct sfs_disk_probe *p)
+{
+    if (!pool || !sfs_uuid_equal(&p->label.pool_uuid, &pool->uuid))
+        return false;
+    for (unsigned i = 0; i < pool->ndisks; i++)
+        if (pool->disks[i].used && pool->disks[i].disk && sfs_uuid_equal(&pool->disks[i].uuid, &p->label.disk_uuid))
+            return false;
+    return true;
+}
+
+static int check_probe(struct newcomers *ns, struct newcomer *c, struct sfs_pool *pool, struct sfs_error *err)
 {
     const struct sfs_disk_probe *p = &c->probe;
+    if (p->has_label && left_alone(pool, p)) {
+        if (!ns->force)
+            return sfs_error_set(err, -EEXIST, "%s is a disk of this pool (%s) that the pool left alone, because it was used apart from it. To wipe it and take it in as a blank disk, use --force.", c->path,
+                                 p->label.disk_name);
+        return sfs_disk_wipe(ns->env, c->path, ns->world, &pool->uuid, err);
+    }
     if (p->has_label)
         return sfs_error_set(err, -EEXIST, "%s is a disk of pool %s already (as %s). To use it elsewhere, remove it there or destroy that pool first.", c->path, p->label.pool_name, p->label.disk_name);
     if (p->label_rc != -ENOENT && !ns->force)
@@ -156,7 +173,7 @@ static int examine(struct newcomers *ns, const struct sfs_disk_spec *specs, stru
         if (!rc)
             rc = sfs_disk_probe(ns->env, c->path, ns->world, &c->probe, err);
         if (!rc)
-            rc = check_probe(ns, c, err);
+            rc = check_probe(ns, c, p, err);
         if (!rc)
             rc = check_pairs(ns, i, err);
         if (!rc)

@@ -9,6 +9,7 @@
 
 #define HEAL_DELAY_NS 300000000000ull
 #define HEAL_AGAIN_NS 60000000000ull /* after a run that left something, unless disks change */
+#define HEAL_HOPELESS_NS 1800000000000ull /* what it left needs a disk that is missing */
 
 static uint64_t heal_delay_ns(struct sfs_pool *p)
 {
@@ -67,7 +68,8 @@ static void store_job(struct sfs_pool *p, bool ended, bool whole, const char *te
 static void on_event(void *ctx, const char *severity, const char *kind, const char *text)
 {
     struct sfs_pool *p = ctx;
-    store_job(p, strcmp(kind, "heal-started") != 0, !strcmp(kind, "heal-done"), text);
+    if (!strncmp(kind, "heal-", 5))
+        store_job(p, strcmp(kind, "heal-started") != 0, !strcmp(kind, "heal-done"), text);
     sfs_pool_queue_event(p, severity, kind, "", text);
 }
 
@@ -108,7 +110,7 @@ bool sfs_pool_heal_due(struct sfs_pool *p)
     }
     if (s.running || (s.last_result && now < p->heal_again_ns) || sfs_data_readonly(p->data) || p->readonly || !anything_due(p))
         return false;
-    p->heal_again_ns = now + HEAL_AGAIN_NS;
+    p->heal_again_ns = now + (s.last_result == -EUCLEAN || s.last_result == -ENODATA ? HEAL_HOPELESS_NS : HEAL_AGAIN_NS);
     return true;
 }
 

@@ -210,8 +210,18 @@ static bool can_heal(struct sfs_pool *p, const struct sfs_pool_info *out)
 
 /* --- the verdict ---------------------------------------------------------------------------------------------------------------------------------- */
 
+/* The last run left something, and nothing has changed since that could help. */
+static bool heal_is_stuck(struct sfs_pool *p, struct sfs_heal_status *s)
+{
+    *s = (struct sfs_heal_status){0};
+    if (p->heal)
+        sfs_heal_status(p->heal, s);
+    return s->runs && s->last_result && p->heal_again_ns;
+}
+
 static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
 {
+    struct sfs_heal_status s;
     uint64_t lost = 0, degraded = 0;
     unsigned away = 0;
     char names[256] = "";
@@ -231,6 +241,10 @@ static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
     if (lost) {
         o->health = SFS_AT_RISK;
         snprintf(v, cap, "Data cannot be read: %llu slab groups lack a copy of some of their data; missing: %s. Connect those disks again; what is on the others is safe and readable.", (unsigned long long)lost, names[0] ? names : "no disk");
+    } else if (sfs_data_unreadable(p->data)) {
+        o->health = SFS_AT_RISK;
+        snprintf(v, cap, "Some data could not be read: no good copy of it was found (%llu reads failed since the pool was opened)%s%s. Programs got an I/O error for it; everything else is readable.",
+                 (unsigned long long)sfs_data_unreadable(p->data), away ? "; missing: " : "", names);
     } else if (o->readonly && !p->readonly) {
         o->health = SFS_AT_RISK;
         snprintf(v, cap, "The pool is read-only: %s.", sfs_data_readonly_why(p->data));
@@ -238,8 +252,8 @@ static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
         o->health = SFS_DEGRADED;
         if (healing)
             snprintf(v, cap, "All data is readable, and is being given its redundancy back (%s%s). Nothing needs to be done.", away ? "missing: " : "healing", names);
-        else if (o->njobs && !strcmp(o->jobs[0].row.state, "incomplete"))
-            snprintf(v, cap, "All data is readable, but some has less redundancy than it should, and healing is stuck: %s.", o->jobs[0].row.result);
+        else if (heal_is_stuck(p, &s))
+            snprintf(v, cap, "All data is readable, but some has less redundancy than it should, and healing is stuck: %s.", s.last_text);
         else
             snprintf(v, cap, "All data is readable, but some has less redundancy than it should%s%s. Connect the disk again, or run `spacesfs heal %s` to build what it held on the others at once.", away ? "; missing: " : "", names, p->name);
     } else if (away) {

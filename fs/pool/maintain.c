@@ -14,6 +14,7 @@
 #define RETRY_NS 2000000000ull
 #define RETRY_MAX_NS 300000000000ull
 #define STAYED_NS 600000000000ull /* a disk that stays this long doesn't flap */
+#define FULL_RETRY_TICKS 10u
 #define SNAPSHOT_FIRST_NS 60000000000ull
 #define SNAPSHOT_EVERY_NS 3600000000000ull
 #define SNAPSHOTS_KEPT 3u
@@ -138,6 +139,7 @@ static void handle_lost(struct sfs_pool *p, struct sfs_pool_disk *pd)
 {
     enum sfs_disk_state s = sfs_disk_state(pd->disk);
     uint64_t now = sfs_env_mono_ns(p->env);
+    pd->suspect |= s != SFS_DISK_GONE || strstr(sfs_disk_state_why(pd->disk), "truncated") != NULL;
     pd->lost_told = true;
     pd->losses = now - pd->since_ns > STAYED_NS ? 0 : pd->losses + 1;
     pd->retry_ns = now + retry_delay_ns(pd);
@@ -216,6 +218,9 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
     free_slabs_on(p);
     sfs_pool_event(p, "info", "disk-returned", pd->name, "disk %s is back at %s; what is still good on it is in use again", pd->name, pd->path);
     pd->retry_ns = 0;
+    if (pd->suspect && p->heal)
+        sfs_heal_suspect(p->heal, pd->id);
+    pd->suspect = false;
 }
 
 void sfs_pool_look_after_disks(struct sfs_pool *p, bool now)
@@ -236,10 +241,29 @@ void sfs_pool_look_after_disks(struct sfs_pool *p, bool now)
 
 /* --- the rest ----------------------------------------------------------------------------------------------------------------------------------------- */
 
+/* What reading has repaired, and what it found no good copy of, since the last look: one event each, however much it is. */
+static void tell_repairs(struct sfs_pool *p, const struct sfs_member_info *v, unsigned n)
+{
+    uint64_t unreadable = sfs_data_unreadable(p->data);
+    if (unreadable > p->unreadable_told)
+        sfs_pool_event(p, "error", "data-unreadable", "", "%llu reads found no good copy of their data: programs got an I/O error. `spacesfs status %s` says which disks are missing",
+                       (unsigned long long)(unreadable - p->unreadable_told), p->name);
+    p->unreadable_told = unreadable;
+    for (unsigned i = 0; i < n; i++) {
+        struct sfs_pool_disk *pd = sfs_pool_disk_by_name(p, v[i].row.name);
+        if (!pd || v[i].repaired_blocks == pd->repaired_told)
+            continue;
+        sfs_pool_event(p, "warning", "copies-repaired", pd->name, "%llu bad blocks on disk %s were rewritten from good copies",
+                       (unsigned long long)(v[i].repaired_blocks - pd->repaired_told), pd->name);
+        pd->repaired_told = v[i].repaired_blocks;
+    }
+}
+
 static void store_error_counts(struct sfs_pool *p)
 {
     struct sfs_member_info v[SFS_LABEL_PEERS];
     unsigned n = sfs_member_list(p->data, v, SFS_LABEL_PEERS);
+    tell_repairs(p, v, n);
     if (p->readonly || sfs_data_readonly(p->data))
         return;
     for (unsigned i = 0; i < n; i++) {
@@ -278,6 +302,7 @@ static void snapshot(struct sfs_pool *p)
 static void maintain_main(void *arg)
 {
     struct sfs_pool *p = arg;
+    unsigned ticks = 0;
     uint64_t snapshot_at = sfs_env_mono_ns(p->env) + SNAPSHOT_FIRST_NS;
     for (;;) {
         sfs_mutex_lock(&p->leaf);
@@ -294,6 +319,8 @@ static void maintain_main(void *arg)
         store_error_counts(p);
         sfs_pool_flush_events(p);
         sfs_freeing_tick(p->data);
+        if (++ticks % FULL_RETRY_TICKS == 0)
+            sfs_member_retry_full(p->data);
         sfs_pool_measure_room(p);
         if (p->heal && sfs_pool_heal_due(p))
             sfs_heal_wake(p->heal);

@@ -25,6 +25,8 @@ struct sfs_pool_disk {
     bool replica;                /* holds one, as the labels of this epoch say */
     bool stale;                  /* present, its label is of an older epoch: data only */
     bool lost_told;              /* its loss is recorded */
+    uint64_t repaired_told;      /* blocks, as last told by an event */
+    bool suspect;                /* it was lost by more than being unplugged: verified when it returns */
     uint64_t retry_ns;           /* when to look for it again */
     unsigned losses;             /* since it last stayed for a while: one that flaps is tried more and more seldom */
     uint64_t since_ns;           /* when it was last attached */
@@ -67,6 +69,7 @@ struct sfs_pool {
     bool stop, woken;
     STAILQ_HEAD(, sfs_pool_event_item) events;
     unsigned nevents;
+    uint64_t unreadable_told;
 };
 
 /* discover.c: finding the disks of a pool, and what their labels say together. */

@@ -313,3 +313,41 @@ Test(data_races, the_target_of_a_move_is_replugged)
     for (uint64_t seed = 1; seed <= 5; seed++)
         in_sim(seed, body_replug);
 }
+
+/* --- the only good copy is on the disk that is away ------------------------------------------------------------------------------------------------ */
+
+static void body_rot_and_lost(struct fixture *f)
+{
+    make_pool(f, (unsigned[]){24, 24, 24}, 3);
+    open_pool(f);
+    make_space(f, "docs", SFS_MIRROR2);
+    use_space(f, "docs");
+    struct file t;
+    file_open(&t, f);
+    for (int i = 0; i < 6; i++)
+        cr_assert_eq(file_write(&t, MIB), 0);
+    cr_assert_eq(sfs_commit_wait(sfs_pool_data(f->pool), false), 0);
+    for (uint32_t slot = 0; slot < 8; slot++)
+        sfs_sim_rot(f->world, "b", slot, 70000, 50);
+    sfs_sim_vanish(f->world, "a");
+    struct sfs_error err = {0};
+    int rc = sfs_pool_heal(f->pool, true, &err);
+    cr_assert_neq(rc, 0, "heal does not say done");
+    struct sfs_pool_info *info;
+    cr_assert_eq(sfs_pool_info(f->pool, &info), 0);
+    cr_assert_eq(info->health, SFS_AT_RISK, "%s", info->verdict);
+    sfs_pool_info_free(info);
+    sfs_sim_return(f->world, "a");
+    sfs_pool_look_after_disks(f->pool, true);
+    cr_assert_eq(file_check(&t), 0, "what only the missing disk had is back with it");
+    cr_assert_eq(sfs_pool_heal(f->pool, true, &err), 0, "%s", err.text);
+    sfs_sim_vanish(f->world, "a");
+    cr_assert_eq(file_check(&t), 0, "and was repaired on the other");
+    file_close(&t);
+    close_pool(f);
+}
+
+Test(data_races, heal_never_gives_up_the_last_good_copy)
+{
+    in_sim(6, body_rot_and_lost);
+}
