@@ -75,7 +75,8 @@ void sim_op_state(struct sim_actor *a)
 
     r->clock++;
     sim_tree_push(&a->tree, a->start, a->maybe ? UINT64_MAX : r->clock, sfs_env_mono_ns(r->env));
-    sim_note(r, "  %s: state %llu", a->op, (unsigned long long)a->tree.states[a->tree.nstates - 1].number);
+    sim_note(r, "  %s: state %llu, events %llu to %llu", a->op, (unsigned long long)a->tree.states[a->tree.nstates - 1].number,
+             (unsigned long long)a->start, a->maybe ? 0ull : (unsigned long long)r->clock);
 }
 
 void sim_op_content(struct sim_actor *a, struct sim_inode *i)
