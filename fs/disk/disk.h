@@ -4,7 +4,7 @@
  * through a queue with worker threads per disk, so that all copies of a write run at once and a disk that does not answer holds up nobody for longer
  * than the time-out: the caller gets -ETIMEDOUT, the disk turns SFS_DISK_STALLED.
  *
- * State of a disk: ONLINE -> FAILED (write or sync error other than ENOSPC; or read errors when its identity is gone) | STALLED | GONE (the label
+ * State of a disk: ONLINE -> FAILED (write or sync error other than ENOSPC, and than ENOENT for one slab whose file was deleted; or read errors when its identity is gone) | STALLED | GONE (the label
  * is no longer where it was: unplugged, renamed, unmounted, truncated, detached). All three are final for this handle: every later call
  * returns -ENODEV at once; the owner closes it and may open the disk again. A sync error is final too: what was written since the last good sync is unknown
  * (never retried). Thread-safe throughout. Locks: SFS_RANK_DISK, SFS_RANK_DISKMETA, inside only. */
