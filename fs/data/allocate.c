@@ -180,6 +180,16 @@ static void unpick(struct sfs_data *d, struct picked *p)
     }
 }
 
+/* Makes a slab, durably: the group's row may be committed before anything has been written to it, and a row that names a slab which a crash has undone would get its disk fenced at the first write. */
+static int make_slab(struct sfs_disk *disk, uint32_t slot)
+{
+    struct sfs_io sync = {.op = SFS_IO_SYNC, .disk = disk};
+    int rc = disk ? sfs_disk_slab_alloc(disk, slot) : -ENODEV;
+    if (!rc && sfs_io_run(&sync, 1))
+        rc = -ENODEV; /* fenced */
+    return rc;
+}
+
 /* Makes the slabs on the disks. -EAGAIN: a disk could not; it is marked, pick again. */
 static int make_slabs(struct sfs_data *d, struct picked *p)
 {
@@ -188,7 +198,7 @@ static int make_slabs(struct sfs_data *d, struct picked *p)
         struct sfs_member *m = sfs_member_find(d, p->disk[i]);
         struct sfs_disk *disk = sfs_member_online(m) ? sfs_disk_ref(m->disk) : NULL;
         SFS_UNLOCK(d);
-        int rc = disk ? sfs_disk_slab_alloc(disk, p->slot[i]) : -ENODEV;
+        int rc = make_slab(disk, p->slot[i]);
         sfs_disk_put(disk);
         if (!rc) {
             p->made[i] = true;

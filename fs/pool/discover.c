@@ -281,6 +281,17 @@ static int split(const struct sfs_found *a, const struct sfs_found *b, struct sf
                          a->label.pool_name, a->path, b->path);
 }
 
+/* Is it one of the newest epoch's replicas? Also when that epoch's labels were cut short by a crash before its own was written (see open_disk in pool.c). */
+static bool is_replica(const struct sfs_label *newest, const struct sfs_label *l)
+{
+    if (l->epoch.number == newest->epoch.number)
+        return l->replica;
+    for (unsigned i = 0; i < newest->npeers && l->epoch.number + 1 == newest->epoch.number; i++)
+        if (sfs_uuid_equal(&newest->peers[i].uuid, &l->disk_uuid))
+            return newest->peers[i].replica;
+    return false;
+}
+
 int sfs_discovery_judge(struct sfs_discovery *d, struct sfs_error *err)
 {
     d->newest = 0;
@@ -294,7 +305,7 @@ int sfs_discovery_judge(struct sfs_discovery *d, struct sfs_error *err)
     bool replica = false;
     char missing[512] = "";
     for (unsigned i = 0; i < d->n; i++)
-        replica |= d->v[i].label.replica && d->v[i].label.epoch.number == n->label.epoch.number;
+        replica |= is_replica(&n->label, &d->v[i].label);
     if (replica)
         return 0;
     for (unsigned i = 0; i < n->label.npeers; i++)

@@ -126,8 +126,11 @@ int sfs_pool_open_disk(struct sfs_pool *p, struct sfs_pool_disk *pd, struct sfs_
         rc = sfs_error_set(err, -EUCLEAN, "disk %s (%s) was used apart from this pool and has changes of its own: it is left alone. If what is on it alone isn't needed, wipe it and add it again.", pd->name, pd->path);
     if (!rc) {
         sfs_mutex_lock(&p->lock);
-        pd->stale = l->epoch.number != p->epoch.number;
-        pd->replica = l->replica && !pd->stale && pd->replica;
+        /* A crash may cut short the writing of labels: some have the newest epoch, others the one before. Nothing was committed in the newest then, for that waits for all labels: whom the newest label
+         * counts among its replicas still is one. (One that failed its label was counted out by the next epoch, before anything was committed.) */
+        bool cut_short = l->epoch.number + 1 == p->epoch.number && pd->replica;
+        pd->stale = l->epoch.number != p->epoch.number && !cut_short;
+        pd->replica = pd->replica && !pd->stale && (l->replica || cut_short);
         pd->disk = d;
         sfs_mutex_unlock(&p->lock);
         sfs_pool_adopt_handle(p, pd);
@@ -157,6 +160,14 @@ static struct sfs_pool_disk *entry_by_uuid(struct sfs_pool *p, const struct sfs_
     return NULL;
 }
 
+static bool listed_replica(const struct sfs_label *newest, const struct sfs_uuid *disk)
+{
+    for (unsigned i = 0; i < newest->npeers; i++)
+        if (sfs_uuid_equal(&newest->peers[i].uuid, disk))
+            return newest->peers[i].replica;
+    return false;
+}
+
 /* Entries from the newest label's peers and from what was found; opens what is there. A disk in use by another process is fatal: the pool is open there. */
 static int open_disks(struct sfs_pool *p, const struct sfs_discovery *d, struct sfs_error *err)
 {
@@ -170,7 +181,7 @@ static int open_disks(struct sfs_pool *p, const struct sfs_discovery *d, struct 
         if (!pd)
             continue; /* no longer a disk of the pool: it was removed while it was away */
         snprintf(pd->path, sizeof(pd->path), "%s", f->path);
-        pd->replica = f->label.replica;
+        pd->replica = listed_replica(n, &f->label.disk_uuid); /* the newest label's word: a disk's own may be from before it was counted out */
         struct sfs_error why = {0};
         int rc = sfs_pool_open_disk(p, pd, &why);
         if (rc == -EBUSY)
