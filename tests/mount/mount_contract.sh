@@ -1,12 +1,13 @@
 #!/bin/bash
 # What mount(8), umount(8) and fstab expect of a filesystem's helpers.
-if [ -z "${SFS_IN_NAMESPACE:-}" ] && [ "$(id -u)" -eq 0 ]; then
+if [ -z "${SFS_IN_NAMESPACE:-}" ] && unshare -m --propagation private true 2> /dev/null; then
     # In a mount namespace of its own, where /sbin can be laid over without anyone seeing it.
     SFS_IN_NAMESPACE=1 exec unshare -m --propagation private bash "$0"
 fi
 . "$(dirname "$0")/lib.sh"
 require_fuse
 require_root
+[ -n "${SFS_IN_NAMESPACE:-}" ] || skip "needs a mount namespace of its own (not inside a chroot)"
 
 # /sbin, with this build's helpers in it.
 sbin=$(readlink -f /sbin)
