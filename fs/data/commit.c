@@ -45,16 +45,6 @@ static void gate_open(struct sfs_commit_state *c)
 
 /* --- SYNC: the disks ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Lock held. */
-static struct sfs_member *member_of(struct sfs_data *d, const struct sfs_disk *disk)
-{
-    struct sfs_member *m;
-    LIST_FOREACH(m, &d->members, link)
-        if (m->disk == disk)
-            break;
-    return m;
-}
-
 /* Syncs every disk written to. One that fails is fenced by fs/disk (a sync error is final) and counts as lost; a sync that could not even be tried is an error. */
 static int sync_disks(struct sfs_data *d)
 {
@@ -78,7 +68,7 @@ static int sync_disks(struct sfs_data *d)
         if (!ios[i].result || sfs_disk_state(ios[i].disk) != SFS_DISK_ONLINE)
             continue;
         rc = ios[i].result;
-        m = member_of(d, ios[i].disk);
+        m = sfs_member_of(d, ios[i].disk);
         if (m)
             m->dirty = true;
     }

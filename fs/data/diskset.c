@@ -20,6 +20,15 @@ struct sfs_member *sfs_member_find(struct sfs_data *d, int id)
     return NULL;
 }
 
+struct sfs_member *sfs_member_of(struct sfs_data *d, const struct sfs_disk *disk)
+{
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link)
+        if (m->disk == disk)
+            break;
+    return m;
+}
+
 bool sfs_member_online(const struct sfs_member *m)
 {
     return m && m->disk && sfs_disk_state(m->disk) == SFS_DISK_ONLINE;
@@ -170,10 +179,7 @@ int64_t sfs_member_claim_slot(struct sfs_data *d, struct sfs_disk *disk)
 {
     int64_t slot = -ENOSPC;
     SFS_LOCK(d);
-    struct sfs_member *m;
-    LIST_FOREACH(m, &d->members, link)
-        if (m->disk == disk)
-            break;
+    struct sfs_member *m = sfs_member_of(d, disk);
     for (uint64_t s = m ? m->row.capacity_slabs : 0; s-- > 0;) {
         uint64_t bit = 1ull << (s % 64);
         if (m->slots[s / 64] & bit)

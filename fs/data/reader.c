@@ -259,11 +259,11 @@ static void repair(const struct granule *g, struct sfs_buf *good)
     if (l.n && !sfs_data_readonly(d)) {
         sfs_io_run(l.v, l.n); /* a failure fences the disk; the good bytes are what counts here */
         SFS_LOCK(d);
-        struct sfs_member *m;
-        for (unsigned i = 0; i < l.n; i++)
-            LIST_FOREACH(m, &d->members, link)
-                if (m->disk == l.v[i].disk)
-                    m->dirty = true; /* once the write is complete: the next commit syncs it */
+        for (unsigned i = 0; i < l.n; i++) {
+            struct sfs_member *m = sfs_member_of(d, l.v[i].disk);
+            if (m)
+                m->dirty = true; /* once the write is complete: the next commit syncs it */
+        }
         SFS_UNLOCK(d);
     }
     free(l.v);

@@ -142,6 +142,7 @@ static inline uint64_t sfs_blocks(uint64_t bytes)
 
 /* diskset.c; lock held */
 struct sfs_member *sfs_member_find(struct sfs_data *d, int id);
+struct sfs_member *sfs_member_of(struct sfs_data *d, const struct sfs_disk *disk); /* by handle; NULL: it was detached */
 bool sfs_member_online(const struct sfs_member *m);
 bool sfs_member_takes_slabs(const struct sfs_member *m);
 /* groups.c; lock held */

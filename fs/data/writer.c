@@ -93,10 +93,9 @@ static void checksum(struct run *r)
 /* Lock held. A disk without room isn't broken: it takes no new slabs until something is released. */
 static void note_full(struct sfs_data *d, const struct sfs_disk *disk)
 {
-    struct sfs_member *m;
-    LIST_FOREACH(m, &d->members, link)
-        if (m->disk == disk)
-            m->full = true;
+    struct sfs_member *m = sfs_member_of(d, disk);
+    if (m)
+        m->full = true;
 }
 
 /* Lock held. A sync that ran while a write was under way may have missed it: the disks are dirty (again) once it is complete, before its extent can be collected. */
