@@ -33,11 +33,19 @@ int sfs_volume_reserve(struct sfs_volume *v, uint64_t bytes, bool rewriting);
 void sfs_volume_unreserve(struct sfs_volume *v, uint64_t bytes);
 
 /* --- writing: cut, compress, checksum, allocate, write all copies (DESIGN.md section 6) -------------------------------------------------- */
-/* Stores `len` bytes of buf (from buf_off; up to SFS_EXTENT_MAX) on every copy; not yet synced. The last block is padded with zeros inside. Yields up to `max` extents (SFS_WRITE_MAX_EXTENTS always suffices), off counted
- * from 0 at the first byte, in order, gapless, each with one reference for the caller, pending. A failing disk is worked around inside (rule 4). 0, -ENOSPC, -EROFS, -EIO, -ENOMEM: then nothing is stored. Called without locks above SFS_RANK_INODE;
- * thread-safe; blocks for disk I/O. */
 #define SFS_WRITE_MAX_EXTENTS 256u
-int sfs_data_write(struct sfs_volume *v, struct sfs_buf *buf, size_t buf_off, uint32_t len, struct sfs_extent *out, unsigned max, unsigned *n);
+struct sfs_write_item {
+    struct sfs_buf *buf;
+    size_t buf_off;
+    uint32_t len;              /* 1 to SFS_EXTENT_MAX bytes; the last block is padded with zeros inside */
+    struct sfs_extent *out;    /* room for `max` extents; SFS_WRITE_MAX_EXTENTS always suffices */
+    unsigned max, n;           /* out: how many; off counted from 0 at the item's first byte, in order, gapless, each with one reference for the caller, pending */
+    int result;                /* out: 0, -ENOSPC, -EROFS, -EIO, -ENOMEM: then nothing of the item is stored */
+};
+/* Stores n items, every copy of all of them in one go; not yet synced. The more is given at once, the better it can be laid out: what together fills stripes of a parity space is written as stripes. A failing
+ * disk is worked around inside (rule 4). 0 when all were stored, else the first error. Called without locks above SFS_RANK_INODE; thread-safe; blocks for disk I/O. */
+int sfs_data_write_vec(struct sfs_volume *v, struct sfs_write_item *items, unsigned n);
+int sfs_data_write(struct sfs_volume *v, struct sfs_buf *buf, size_t buf_off, uint32_t len, struct sfs_extent *out, unsigned max, unsigned *n); /* one item */
 
 /* --- reading: verified, from the best copy, repaired from others ------------------------------------------------------------------------------ */
 struct sfs_read {

@@ -1,5 +1,6 @@
 /* Rule 4 at commit: what was written to a group before one of its disks dropped out, and isn't committed, is written again to healthy disks. */
 #include "fs/data/batch.h"
+#include "fs/data/store.h"
 
 #include <stdlib.h>
 
@@ -94,9 +95,8 @@ static int rewrite(struct sfs_data *d, struct sfs_volume *v, struct sfs_stored *
         return 1;
     if (rc)
         return rc;
-    struct sfs_group *g;
-    uint64_t goff;
-    rc = sfs_write_stored(v, buf, 0, (uint32_t)s->key.slen, &g, &goff);
+    struct sfs_run run = {.buf = buf, .slen = (uint32_t)s->key.slen};
+    rc = sfs_store_runs(v, &run, 1, 0);
     sfs_buf_unref(buf);
     if (rc == -ENOSPC || rc == -EIO) {
         SFS_LOCK(d);
@@ -107,9 +107,9 @@ static int rewrite(struct sfs_data *d, struct sfs_volume *v, struct sfs_stored *
     if (rc)
         return rc;
     SFS_LOCK(d);
-    sfs_stored_move(d, s, g->id, goff);
+    sfs_stored_move(d, s, run.group->id, run.goff);
     SFS_UNLOCK(d);
-    sfs_allocate_done(d, g);
+    sfs_allocate_done(d, run.group);
     return 0;
 }
 

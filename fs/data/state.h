@@ -188,8 +188,6 @@ void sfs_stored_move(struct sfs_data *d, struct sfs_stored *s, uint64_t group, u
 int sfs_fetch_stored(struct sfs_data *d, struct sfs_stored *s, uint32_t from, uint32_t to, struct sfs_buf **out, uint32_t *start);
 /* reader.c: every copy of a stored extent against its checksums; bad copies are counted and repaired, an extent with a granule that has no good copy counts as lost. Inside quiesce */
 int sfs_check_stored(struct sfs_data *d, struct sfs_stored *s, uint64_t *bad, uint64_t *lost);
-/* writer.c: writes blocks already laid out (checksummed) to a fresh place; used by rewrites and movers */
-int sfs_write_stored(struct sfs_volume *v, struct sfs_buf *buf, size_t buf_off, uint32_t slen, struct sfs_group **g, uint64_t *goff);
 void sfs_data_set_readonly(struct sfs_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sfs_data_event(struct sfs_data *d, const char *severity, const char *kind, int disk, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 

@@ -194,3 +194,49 @@ Test(data, a_full_space_is_emptied_and_filled_again)
 {
     in_sim(5, body_fill);
 }
+
+/* Several items at once, some compressed, with the last blocks half full: each comes back as it was. */
+static void body_vec(struct fixture *f)
+{
+    make_pool(f, (unsigned[]){24, 24, 24}, 3);
+    open_pool(f);
+    make_space(f, "docs", SFS_MIRROR2);
+    use_space(f, "docs");
+    struct sfs_data *d = sfs_pool_data(f->pool);
+    enum { ITEMS = 40 };
+    struct sfs_write_item it[ITEMS];
+    struct sfs_extent(*ext)[SFS_WRITE_MAX_EXTENTS] = calloc(ITEMS, sizeof(*ext));
+    for (unsigned i = 0; i < ITEMS; i++) {
+        uint32_t len = i % 3 ? 4096 * (i % 7) + 1 + i : (1u << 20) - i;
+        struct sfs_buf *b = sfs_buf_new(len);
+        for (uint32_t k = 0; k < len; k++)
+            b->data[k] = (uint8_t)(i * 131 + k * 7 + (k >> 12));
+        it[i] = (struct sfs_write_item){.buf = b, .len = len, .out = ext[i], .max = SFS_WRITE_MAX_EXTENTS};
+    }
+    cr_assert_eq(sfs_data_write_vec(f->vol, it, ITEMS), 0);
+    uint8_t *got = malloc(1u << 20);
+    for (unsigned i = 0; i < ITEMS; i++) {
+        uint64_t at = 0, token = sfs_quiesce_enter(sfs_data_quiesce(d));
+        cr_assert_eq(it[i].result, 0);
+        for (unsigned k = 0; k < it[i].n; k++) {
+            struct sfs_read r = {.extent = ext[i][k], .len = ext[i][k].len, .out = got + at};
+            cr_assert_eq(ext[i][k].off, at, "gapless");
+            cr_assert_eq(sfs_data_read(d, &r, 1), 0);
+            at += ext[i][k].len;
+            sfs_stored_unref(d, ext[i][k].stored);
+        }
+        sfs_quiesce_exit(sfs_data_quiesce(d), token);
+        cr_assert_eq(at, it[i].len);
+        cr_assert_eq(memcmp(got, it[i].buf->data, at), 0);
+        sfs_buf_unref(it[i].buf);
+    }
+    free(got);
+    free(ext);
+    cr_assert_eq(sfs_commit_wait(d, false), 0);
+    close_pool(f);
+}
+
+Test(data, many_items_in_one_call)
+{
+    in_sim(6, body_vec);
+}
