@@ -209,7 +209,10 @@ static int run_here(struct sfs_cli *c, const struct sfs_target *t, json_t *reque
                     json_t **result, struct sfs_error *err, bool *not_opened)
 {
     struct sfs_pool_open_opts opts = {
-        .readonly = flags & SFS_REQUEST_READONLY, .state_dir = c->state_dir, .no_jobs = true};
+        .readonly = flags & SFS_REQUEST_READONLY,
+        .degraded = SFS_DEGRADED_RW, /* who asks for a change wants it made, whatever is missing */
+        .state_dir = c->state_dir,
+        .no_jobs = true};
     struct sfs_pool *pool = NULL;
     struct sfs_progress bar;
     int rc = sfs_pool_open(c->env, t->which, &opts, &pool, err);

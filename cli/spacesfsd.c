@@ -15,7 +15,7 @@ static const char usage[] = "usage: spacesfsd POOL [-f] [-o OPTIONS]\n"
                             "\n"
                             "  POOL          a pool's name, or the path of any of its disks\n"
                             "  -f            stay in the foreground and write the log to standard error\n"
-                            "  -o OPTIONS    degraded=yes|ro|no, wait=DURATION, ro (see mount.spacesfs(8))\n"
+                            "  -o OPTIONS    degraded=yes|ro|no|rw, wait=DURATION, ro (see mount.spacesfs(8))\n"
                             "\n"
                             "SFS_LOG=debug in the environment makes the log more talkative.\n";
 

@@ -43,7 +43,8 @@
  *   sync
  * A daemon's only:
  *   mount {"space", "dir", "options"?, "source"} -> {"dir"}
- *                          source: the fsname, letter by letter as in fstab
+ *                          source: the fsname, letter by letter as in fstab; "warning": why it is read-only
+ *                          though nobody asked for that
  *   remount {"dir", "options"?}
  *   umount {"dir", "lazy"?} -> {"last"}
  *                          replies when all is durable and the mount is gone; last: no other is left, the

@@ -116,6 +116,8 @@ static int open_pool(struct daemon *d, const char *which, const struct sfs_mount
     uint64_t deadline = sfs_env_mono_ns(d->env) + BUSY_WAIT_NS;
     int rc;
 
+    if (o->readonly && o->degraded == SFS_DEGRADED_YES)
+        opts.degraded = SFS_DEGRADED_RO; /* who only wants to look changes nothing on a part of the disks */
     for (;;) {
         rc = sfs_pool_open(d->env, which, &opts, &d->pool, err);
         /* A command may have it open for a moment. */

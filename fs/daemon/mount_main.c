@@ -22,6 +22,7 @@
 /* How often to begin again when a daemon ends while we talk to it, and how long to wait in between. */
 #define TRIES 300u
 #define RETRY_NS 100000000ull
+#define DYING_TRIES 50u
 
 struct helper {
     struct sfs_env *env;
@@ -116,6 +117,7 @@ static int check_pool(const struct helper *h, struct sfs_error *err)
 static int ask_mount(struct helper *h, struct sfs_error *err)
 {
     json_t *request, *reply = NULL;
+    const char *warning;
     int rc;
 
     request = json_pack("{s:s, s:s, s:s, s:s, s:s}", "cmd", "mount", "space", h->source.space, "dir", h->dir,
@@ -128,6 +130,9 @@ static int ask_mount(struct helper *h, struct sfs_error *err)
         return sfs_error_set(err, rc, "the daemon of pool %s cannot be asked: %s", h->source.pool,
                              strerror(-rc));
     rc = sfs_client_result(reply, err);
+    warning = json_string_value(json_object_get(reply, "warning"));
+    if (rc == 0 && warning)
+        fprintf(stderr, "%s: warning: %s\n", program_invocation_short_name, warning);
     json_decref(reply);
     return rc;
 }
@@ -168,6 +173,34 @@ static int ask_until_answered(struct helper *h, struct sfs_error *err)
 
 /* --- mounting and remounting ------------------------------------------------------------------ */
 
+/* Does the pool have a daemon that answers? A socket whose owner is being killed can still be connected to. */
+static bool daemon_answers(const struct helper *h)
+{
+    json_t *request = json_pack("{s:s}", "cmd", "ping"), *reply = NULL;
+    int rc = request ? sfs_control_ask(h->run_dir, h->source.pool, request, NULL, NULL, &reply) : -ENOMEM;
+
+    json_decref(request);
+    json_decref(reply);
+    return !none_runs(rc) && rc != -ECONNRESET && rc != -EPIPE;
+}
+
+/* Is it mounted there already? A daemon that was killed takes a moment to die, and its mount with it: what is mounted has a daemon
+ * that answers. */
+static int check_free(struct helper *h, const char *dir, struct sfs_error *err)
+{
+    for (unsigned i = 0; sfs_mountinfo_each(same_source, h) > 0; i++) {
+        int rc;
+
+        if (i == DYING_TRIES || daemon_answers(h))
+            return sfs_error_set(err, -EBUSY, "%s is already mounted at %s", h->source.given, h->dir);
+        sfs_env_sleep_ns(h->env, RETRY_NS);
+        rc = check_dir(h, dir, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 static int mount_space(struct helper *h, const char *source, const char *dir, struct sfs_error *err)
 {
     int rc;
@@ -180,8 +213,9 @@ static int mount_space(struct helper *h, const char *source, const char *dir, st
     rc = check_dir(h, dir, err);
     if (rc < 0)
         return rc;
-    if (sfs_mountinfo_each(same_source, h) > 0)
-        return sfs_error_set(err, -EBUSY, "%s is already mounted at %s", h->source.given, h->dir);
+    rc = check_free(h, dir, err);
+    if (rc < 0)
+        return rc;
     rc = ask_until_answered(h, err);
     if (rc == 0 && h->verbose)
         printf("%s: %s mounted on %s.\n", program_invocation_short_name, h->source.given, h->dir);

@@ -98,8 +98,10 @@ static int set_degraded(const char *value, struct sfs_mount_opts *out, struct sf
         out->degraded = SFS_DEGRADED_RO;
     else if (strcmp(value, "no") == 0)
         out->degraded = SFS_DEGRADED_NO;
+    else if (strcmp(value, "rw") == 0)
+        out->degraded = SFS_DEGRADED_RW;
     else
-        return sfs_error_set(err, -EINVAL, "mount option degraded=%s: it is one of yes, ro, no", value);
+        return sfs_error_set(err, -EINVAL, "mount option degraded=%s: it is one of yes, ro, no, rw", value);
     return 0;
 }
 

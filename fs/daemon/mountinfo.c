@@ -122,7 +122,7 @@ int sfs_canonical_dir(const char *dir, char out[PATH_MAX])
 
     if (realpath(dir, out))
         return 0;
-    if (errno != ENOTCONN)
+    if (errno != ENOTCONN && errno != ECONNABORTED)
         return -errno;
     /* Only its name can be looked at, not the mountpoint itself. */
     while (len > 1 && dir[len - 1] == '/')
@@ -145,6 +145,8 @@ bool sfs_is_dead_mount(const char *dir)
 {
     struct statx st;
 
-    /* The kernel must ask: it may still know the attributes. */
-    return statx(AT_FDCWD, dir, AT_STATX_FORCE_SYNC, STATX_TYPE, &st) < 0 && errno == ENOTCONN;
+    /* The kernel must ask: it may still know the attributes. A question that was on its way when the daemon died comes back as
+     * ECONNABORTED; the ones after it as ENOTCONN. */
+    return statx(AT_FDCWD, dir, AT_STATX_FORCE_SYNC, STATX_TYPE, &st) < 0 &&
+           (errno == ENOTCONN || errno == ECONNABORTED);
 }

@@ -164,8 +164,7 @@ static int mount_in_turn(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_
     return rc;
 }
 
-/* Can nothing be written, whatever was asked for (degraded=ro, doubt about committed state)? Then the mount
- * shows it. */
+/* Can nothing be written, whatever was asked for (degraded=ro, doubt about committed state)? */
 static bool pool_is_readonly(struct sfs_pool *pool)
 {
     struct sfs_pool_info *info;
@@ -176,6 +175,26 @@ static bool pool_is_readonly(struct sfs_pool *pool)
     readonly = info->readonly;
     sfs_pool_info_free(info);
     return readonly;
+}
+
+/* Why a space is mounted read-only though that was not asked for, in words; "" when it isn't. */
+static void judge_writing(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_error *note)
+{
+    const char *pool = sfs_pool_name(m->pool);
+    bool readable = sfs_pool_space_readable(m->pool, mt->space);
+
+    note->text[0] = '\0';
+    if (mt->opts.readonly)
+        return;
+    if (!readable && mt->opts.degraded != SFS_DEGRADED_RW)
+        sfs_error_set(note, -EROFS,
+                      "%s/%s is mounted read-only: some of its files cannot be read without the disks that are missing (see `spacesfs status %s`). "
+                      "Connect them and mount it again, or write all the same with the mount option degraded=rw",
+                      pool, mt->space, pool);
+    else if (pool_is_readonly(m->pool))
+        sfs_error_set(note, -EROFS, "%s/%s is mounted read-only, because pool %s is open read-only (see `spacesfs status %s`)%s", pool,
+                      mt->space, pool, pool, readable ? "" : ". To write, unmount all of it first");
+    mt->opts.readonly = note->text[0] != '\0';
 }
 
 /* Opens and mounts; on failure nothing of it is left. */
@@ -234,7 +253,7 @@ static int claim(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_error *e
 }
 
 int sfs_mounts_add(struct sfs_mounts *m, const char *space, const char *dir, const char *source,
-                   const char *options, struct sfs_error *err)
+                   const char *options, struct sfs_error *note, struct sfs_error *err)
 {
     struct sfs_mount_opts opts;
     struct sfs_mount *mt;
@@ -246,8 +265,7 @@ int sfs_mounts_add(struct sfs_mounts *m, const char *space, const char *dir, con
     mt = mount_new(m, space, dir, source, &opts);
     if (!mt)
         return sfs_error_set(err, -ENOMEM, "out of memory");
-    if (pool_is_readonly(m->pool))
-        mt->opts.readonly = true;
+    judge_writing(m, mt, note);
     mt->busy = 1; /* this call: the session stays until it has waited */
     rc = claim(m, mt, err);
     if (rc < 0) {

@@ -21,9 +21,9 @@ struct sfs_mounts *sfs_mounts_new(struct sfs_pool *pool, void (*changed)(void *)
 void sfs_mounts_free(struct sfs_mounts *m); /* empty. NULL is fine */
 
 /* Mounts; on return the mount is usable. -EBUSY: the space is mounted (with where); -ESHUTDOWN: the daemon is
- * about to end, ask another. */
+ * about to end, ask another. note: why it is read-only though nobody asked for that, else "". */
 int sfs_mounts_add(struct sfs_mounts *m, const char *space, const char *dir, const char *source,
-                   const char *options, struct sfs_error *err);
+                   const char *options, struct sfs_error *note, struct sfs_error *err);
 int sfs_mounts_remount(struct sfs_mounts *m, const char *dir, const char *options, struct sfs_error *err);
 /* Unmounts; on return everything is durable and the mount is gone (lazy: out of sight). *last: no other mount
  * is left. warn: words when it lives on elsewhere. */

@@ -49,7 +49,7 @@ struct sfs_server {
 static json_t *cmd_mount(struct sfs_server *s, const json_t *request)
 {
     const char *space, *dir, *options = "", *source;
-    struct sfs_error err = {0};
+    struct sfs_error err = {0}, note = {0};
     int rc;
 
     rc = sfs_control_args(request, &err, "{s:s, s:s, s?s, s:s !}", "space", &space, "dir", &dir, "options",
@@ -57,8 +57,8 @@ static json_t *cmd_mount(struct sfs_server *s, const json_t *request)
     if (rc == 0 && dir[0] != '/')
         rc = sfs_error_set(&err, -EINVAL, "mountpoint %s: the path must begin with /", dir);
     if (rc == 0)
-        rc = sfs_mounts_add(s->mounts, space, dir, source, options, &err);
-    return rc < 0 ? sfs_control_fail(rc, &err) : sfs_control_ok(json_pack("{s:s}", "dir", dir), NULL);
+        rc = sfs_mounts_add(s->mounts, space, dir, source, options, &note, &err);
+    return rc < 0 ? sfs_control_fail(rc, &err) : sfs_control_ok(json_pack("{s:s}", "dir", dir), &note);
 }
 
 static json_t *cmd_remount(struct sfs_server *s, const json_t *request)

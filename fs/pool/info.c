@@ -240,7 +240,8 @@ static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
     bool healing = o->njobs && !strcmp(o->jobs[0].row.state, "running");
     if (lost) {
         o->health = SFS_AT_RISK;
-        snprintf(v, cap, "Data cannot be read: %llu slab groups lack a copy of some of their data; missing: %s. Connect those disks again; what is on the others is safe and readable.", (unsigned long long)lost, names[0] ? names : "no disk");
+        snprintf(v, cap, "Data cannot be read: %llu slab groups lack a copy of some of their data; missing: %s. Connect those disks again; what is on the others is safe and readable.%s", (unsigned long long)lost, names[0] ? names : "no disk",
+                 p->readonly ? " The pool is open read-only, so that nothing on them changes." : "");
     } else if (sfs_data_unreadable(p->data)) {
         o->health = SFS_AT_RISK;
         snprintf(v, cap, "Some data could not be read: no good copy of it was found (%llu reads failed since the pool was opened)%s%s. Programs got an I/O error for it; everything else is readable.",

@@ -351,19 +351,59 @@ static int load_members(struct sfs_pool *p, struct sfs_error *err)
     return rc ? sfs_error_set(err, rc, "pool %s: its list of disks could not be loaded: %s. Run spacesfs-check.", p->name, strerror(-rc)) : 0;
 }
 
-static unsigned lost_groups(struct sfs_pool *p)
+/* Groups (of one space, or with 0 of all) that hold data, and those of them that have no copy of some of it on the disks that are here. */
+static void count_groups(struct sfs_pool *p, int space, unsigned *all, unsigned *lost)
 {
     uint64_t *ids;
-    unsigned n, lost = 0;
+    unsigned n;
+    *all = *lost = 0;
     if (sfs_group_ids(p->data, &ids, &n))
-        return 0;
+        return;
     for (unsigned i = 0; i < n; i++) {
         struct sfs_group_info g;
-        lost += !sfs_group_info(p->data, ids[i], &g) && g.lost;
+        if (sfs_group_info(p->data, ids[i], &g) || (space && g.space != space))
+            continue;
+        ++*all;
+        *lost += g.lost;
     }
     if (n)
         free(ids);
-    return lost;
+}
+
+bool sfs_pool_space_readable(struct sfs_pool *p, const char *space)
+{
+    struct sfs_volume *v = sfs_volume_find_name(p->data, space);
+    unsigned all, lost;
+    if (!v)
+        return true;
+    count_groups(p, sfs_volume_space_id(v), &all, &lost);
+    return lost == 0;
+}
+
+struct readable {
+    struct sfs_pool *p;
+    unsigned whole, broken; /* spaces that hold something */
+};
+
+static int count_readable(const struct sfs_space_row *row, void *ctx)
+{
+    struct readable *r = ctx;
+    unsigned all, lost;
+    count_groups(r->p, row->id, &all, &lost);
+    r->whole += all && !lost;
+    r->broken += lost > 0;
+    return 0;
+}
+
+/* Disks are missing: is there anything to be written to? Not when every space that holds something has data that cannot be read: these are a part of the pool only, and to write would set it apart from the rest. Where
+ * some spaces can be read in full, those are mounted for writing, the others are not (fs/daemon asks for each). */
+static bool may_write(struct sfs_pool *p)
+{
+    struct readable r = {p, 0, 0};
+    sfs_catalog_lock(p->cat);
+    int rc = sfs_catalog_space_each(p->cat, count_readable, &r);
+    sfs_catalog_unlock(p->cat);
+    return rc == 0 && (r.whole || !r.broken);
 }
 
 static int load_data(struct sfs_pool *p, struct sfs_error *err)
@@ -381,18 +421,18 @@ static int load_data(struct sfs_pool *p, struct sfs_error *err)
     return rc;
 }
 
-/* degraded=ro and degraded=no, when disks are missing. The default goes on: what can be read is read, what is written is written with what redundancy the disks that are here can give. */
+/* What to do when disks are missing. degraded=yes looks first, changing nothing: see may_write. */
 static int apply_degraded(struct sfs_pool *p, enum sfs_degraded policy, struct sfs_error *err)
 {
     char missing[512];
     name_missing(p, missing, sizeof(missing));
-    if (!missing[0] || policy == SFS_DEGRADED_YES)
+    if (!missing[0] || policy == SFS_DEGRADED_RW)
         return 0;
-    if (policy == SFS_DEGRADED_RO) {
-        p->readonly = true;
-        return 0;
-    }
-    return sfs_error_set(err, -ENODEV, "pool %s: disks are missing (%s) and degraded=no was asked for. Connect them, or use degraded=yes or degraded=ro.", p->name, missing);
+    if (policy == SFS_DEGRADED_NO)
+        return sfs_error_set(err, -ENODEV, "pool %s: disks are missing (%s) and degraded=no was asked for. Connect them, or use degraded=yes or degraded=ro.", p->name, missing);
+    p->looking = policy == SFS_DEGRADED_YES && !p->readonly;
+    p->readonly = true;
+    return 0;
 }
 
 /* --- open and close --------------------------------------------------------------------------------------------------------------------------------------- */
@@ -476,7 +516,7 @@ static int start(struct sfs_pool *p, bool jobs)
     return rc;
 }
 
-static int open_found(struct sfs_pool *p, const struct sfs_discovery *d, const struct sfs_pool_open_opts *o, struct sfs_error *err)
+static int open_found(struct sfs_pool *p, const struct sfs_discovery *d, enum sfs_degraded degraded, bool no_jobs, struct sfs_error *err)
 {
     const struct sfs_label *n = &d->v[d->newest].label;
     snprintf(p->name, sizeof(p->name), "%s", n->pool_name);
@@ -485,7 +525,7 @@ static int open_found(struct sfs_pool *p, const struct sfs_discovery *d, const s
     p->epoch = n->epoch;
     int rc = open_disks(p, d, err);
     if (!rc)
-        rc = apply_degraded(p, o->degraded, err);
+        rc = apply_degraded(p, degraded, err);
     if (!rc)
         rc = open_catalog(p, err);
     if (!rc)
@@ -494,10 +534,13 @@ static int open_found(struct sfs_pool *p, const struct sfs_discovery *d, const s
         rc = load_data(p, err);
     if (rc)
         return rc;
-    unsigned lost = lost_groups(p);
+    if (p->looking && may_write(p))
+        return -EAGAIN;
+    unsigned all, lost;
+    count_groups(p, 0, &all, &lost);
     if (lost)
         sfs_pool_event(p, "error", "data-missing", "", "%u slab groups have no copy of some of their data on the disks that are here: reading that data gives an error until a disk with it returns", lost);
-    rc = start(p, !o->no_jobs);
+    rc = start(p, !no_jobs);
     if (!rc)
         sfs_pool_save_registry(p);
     return rc;
@@ -513,7 +556,12 @@ int sfs_pool_open(struct sfs_env *env, const char *which, const struct sfs_pool_
     if (rc)
         return rc;
     struct sfs_pool *p = pool_new(env, o);
-    rc = p && p->disks ? open_found(p, &d, o, err) : -ENOMEM;
+    rc = p && p->disks ? open_found(p, &d, o->degraded, o->no_jobs, err) : -ENOMEM;
+    if (rc == -EAGAIN && p->looking) { /* looked at: all is well enough to be written to */
+        pool_free(p);
+        p = pool_new(env, o);
+        rc = p && p->disks ? open_found(p, &d, SFS_DEGRADED_RW, o->no_jobs, err) : -ENOMEM;
+    }
     sfs_discovery_free(&d);
     if (rc) {
         if (!err->code)

@@ -25,7 +25,8 @@ struct sfs_pool_create_opts {
 int sfs_pool_create(struct sfs_env *env, const char *name, const struct sfs_disk_spec *disks, unsigned n, const struct sfs_pool_create_opts *opts,
                     struct sfs_error *warn, struct sfs_error *err);
 
-enum sfs_degraded { SFS_DEGRADED_YES, SFS_DEGRADED_RO, SFS_DEGRADED_NO };
+/* When disks are missing: YES: write where all that is stored can be read, else open read-only, changing nothing on the disks that are here; RO: read-only; NO: refuse; RW: write whatever is missing. */
+enum sfs_degraded { SFS_DEGRADED_YES, SFS_DEGRADED_RO, SFS_DEGRADED_NO, SFS_DEGRADED_RW };
 struct sfs_pool_open_opts {
     bool readonly;
     enum sfs_degraded degraded;
@@ -50,6 +51,8 @@ struct sfs_env *sfs_pool_env(struct sfs_pool *p);
 /* A space, for mounting (counted: it cannot be destroyed meanwhile). -ENOENT with the names there are. */
 int sfs_pool_volume_get(struct sfs_pool *p, const char *space, struct sfs_volume **out, struct sfs_error *err);
 void sfs_pool_volume_put(struct sfs_pool *p, struct sfs_volume *v);
+/* Has all that the space holds a copy on the disks that are here? True for a space that isn't there. */
+bool sfs_pool_space_readable(struct sfs_pool *p, const char *space);
 
 /* --- looking ------------------------------------------------------------------------------------------------------------------------------ */
 enum sfs_health { SFS_HEALTHY = 0, SFS_DEGRADED = 1, SFS_AT_RISK = 2 }; /* exit codes of `status` */

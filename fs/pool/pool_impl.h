@@ -47,6 +47,7 @@ struct sfs_pool {
     char state_dir[SFS_PATH_BYTES]; /* "" : not recorded */
     uint64_t disk_timeout_ns;
     bool readonly;
+    bool looking;                /* read-only for now: disks are missing, and what that means isn't known yet; or it was found that nothing should be written */
     bool loaded;                 /* slots are known */
     struct sfs_mutex admin, lock, leaf;
     struct sfs_pool_disk *disks;  /* SFS_LABEL_PEERS of them */

@@ -61,16 +61,23 @@ treecmp src m/c
 spacesfs umount m
 within 20 no_daemon
 
-say "an old disk alone, looked at read-only: what it has is right or an error, and nothing changes"
+say "an old disk alone, mounted without a thought or looked at: what it has is right or an error, and nothing changes"
 take d1
 bring d2
-spacesfs mount p/s m -o wait=0,degraded=ro
-refused 1 'read-only' touch m/new
-health_is p at-risk || { cat status; fail "data that cannot be read doesn't show"; }
-treecmp src m/a > said || true
-grep -vE ': (Input/output error|No such file)|differences$' said && fail "wrong bytes instead of an error"
-spacesfs umount m
-within 20 no_daemon
+labels() { cat d2/.spacesfs/label* | cksum; }
+before=$(labels)
+for options in wait=0 wait=0,ro wait=0,degraded=ro; do
+    spacesfs mount p/s m -o "$options" 2> said
+    [ $options != wait=0 ] || grep -q 'read-only.*missing' said || { cat said; fail "no word of being read-only"; }
+    refused 1 'read-only' touch m/new
+    health_is p at-risk || { cat status; fail "data that cannot be read doesn't show"; }
+    grep -q read-only status || { cat status; fail "status doesn't say that it is read-only"; }
+    treecmp src m/a > said || true
+    grep -vE ': (Input/output error|No such file)|differences$' said && fail "wrong bytes instead of an error"
+    spacesfs umount m
+    within 20 no_daemon
+    is "$(labels)" "$before" "the labels of a disk that was only looked at"
+done
 
 say "with the others it is behind: they decide"
 bring d1
@@ -117,4 +124,30 @@ bring d1
 bring d2
 spacesfs mount p/s m -o wait=0
 treecmp src m/a
+spacesfs umount m
+within 20 no_daemon
+
+say "each space by itself: a mirror goes on, a simple space that misses some of its data is read-only unless told otherwise"
+spacesfs space create p/x --resiliency simple
+spacesfs mount p/x m
+bigfile write m/big $((64 << 20)) 1
+spacesfs umount m
+within 20 no_daemon
+take d1
+mkdir x
+spacesfs mount p/s m -o wait=0
+spacesfs mount p/x x -o wait=0 2> said
+grep -q 'read-only.*missing' said || { cat said; fail "no word of being read-only"; }
+refused 1 'read-only' touch x/new
+touch m/new
+spacesfs umount x
+spacesfs mount p/x x -o wait=0,degraded=rw 2> said
+is "$(cat said)" "" "what was said"
+touch x/new
+spacesfs umount x
+spacesfs umount m
+within 20 no_daemon
+bring d1
+spacesfs mount p/x m
+bigfile check m/big $((64 << 20)) 1
 spacesfs umount m

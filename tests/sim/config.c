@@ -118,7 +118,7 @@ void sim_configure(struct sim_run *r)
     if (!r->opt.ops)
         r->opt.ops = sim_rng_chance(g, 25) ? 500 : 150;
     r->open_opts = (struct sfs_pool_open_opts){
-        .degraded = SFS_DEGRADED_YES,
+        .degraded = SFS_DEGRADED_RW,
         .disk_timeout_ns = sim_rng_between(g, 1, 5) * SIM_NS_PER_S,
     };
 }

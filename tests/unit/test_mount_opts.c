@@ -58,6 +58,7 @@ Test(mount_opts, own_words)
     cr_assert_eq(o.degraded, SFS_DEGRADED_RO);
     cr_assert_eq(o.wait_ns, 120000000000ull);
     cr_assert(o.allow_other && o.sync && o.nofail);
+    cr_assert_eq(parsed("degraded=rw", true).degraded, SFS_DEGRADED_RW);
     cr_assert_eq(parsed("degraded=no", true).degraded, SFS_DEGRADED_NO);
     cr_assert_eq(parsed("wait=0", true).wait_ns, 0);
 }
