@@ -143,6 +143,21 @@ static bool any_job_running(const json_t *status)
     return false;
 }
 
+#define DAMAGED_SHOWN 10u
+
+/* The first files that can't be read in full. */
+static void print_damage(const struct sfs_cli *c, const json_t *status)
+{
+    const json_t *damage = json_object_get(status, "damage");
+    uint64_t count = sfs_json_u64(damage, "count");
+    if (!count)
+        return;
+    putchar('\n');
+    sfs_show_damage(c, damage, DAMAGED_SHOWN, 2);
+    if (count > DAMAGED_SHOWN || sfs_json_true(damage, "more"))
+        printf("  ... and more: spacesfs damage %s\n", sfs_json_text(status, "pool"));
+}
+
 /* The command to type next, when there is one. */
 static void print_next(const struct sfs_cli *c, const json_t *status)
 {
@@ -179,6 +194,7 @@ static void print_status(const struct sfs_cli *c, const json_t *status)
     print_lost_disks(status);
     putchar('\n');
     sfs_show_spaces(c, &status, 1, false, 2);
+    print_damage(c, status);
     sfs_show_jobs(c, status, ENDED_JOBS_SHOWN, 2);
     print_next(c, status);
 }

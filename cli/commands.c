@@ -134,6 +134,11 @@ const struct sfs_command sfs_commands[] = {
      "While the pool is mounted, healing runs in the background; --wait waits for its end. When it is not "
      "mounted, this command "
      "heals, and returns when it is done."},
+    {"damage", "POOL", 1, 1, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_damage,
+     "List the files that can't be read in full",
+     "damaged: no good copy is left of some of the data; restore the file from a backup, or delete it. "
+     "missing: the data lies on disks that are missing, and comes back with them. The list is kept with the "
+     "pool; a file leaves it when it is rewritten, deleted, or good again. Exit status: 0 none, 1 some."},
     {"where", "FILE...", 1, -1, SFS_OPT_JSON | SFS_OPT_BYTES, where_options, sfs_cmd_where,
      "Which disks hold a file, and in what state", "FILE is a file in a mounted space."},
 };

@@ -13,6 +13,8 @@ void sfs_show_spaces(const struct sfs_cli *c, const json_t *const *statuses, uns
                      unsigned indent);
 /* Jobs that go on, and the newest ended_max that have ended. Nothing when there are none. */
 void sfs_show_jobs(const struct sfs_cli *c, const json_t *status, unsigned ended_max, unsigned indent);
+/* damage: the result of a `damage` request, or that part of a status; at most max files. Nothing when there are none. */
+void sfs_show_damage(const struct sfs_cli *c, const json_t *damage, unsigned max, unsigned indent);
 enum sfs_tone sfs_show_health_tone(const char *health);
 
 /* The `status` of every pool known on this host, as an array; {"pool", "error"} for one that could not be

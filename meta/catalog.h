@@ -156,6 +156,10 @@ int sfs_catalog_dentry_delete(struct sfs_catalog *cat, uint64_t parent, const ch
 int sfs_catalog_dentry_list(struct sfs_catalog *cat, uint64_t parent, uint64_t after_cookie, struct sfs_dentry_row *rows, unsigned max, unsigned *n);
 int sfs_catalog_dentry_clear(struct sfs_catalog *cat, uint64_t parent); /* all entries of a directory: its space is being destroyed */
 int sfs_catalog_dentry_empty(struct sfs_catalog *cat, uint64_t parent, bool *empty);
+/* Entries of all directories after (parent, cookie), in that order, up to max: to find the names of many inodes in one pass. */
+int sfs_catalog_dentry_scan(struct sfs_catalog *cat, uint64_t parent, uint64_t cookie, struct sfs_dentry_row *rows, unsigned max, unsigned *n);
+/* As sfs_catalog_path_of, through the directory that is known to have an entry of it: no scan of other directories. -ENOENT: it hasn't. */
+int sfs_catalog_path_in(struct sfs_catalog *cat, uint64_t ino, uint64_t parent, char *out, size_t cap);
 /* A path of an inode from its space's root, for people ("/a/b"); one of them for hard links. Scans when it must: slow for files. -ENOENT. */
 int sfs_catalog_path_of(struct sfs_catalog *cat, uint64_t ino, char *out, size_t cap);
 
@@ -196,6 +200,32 @@ struct sfs_group_extent {
     struct sfs_extent_row row;
 };
 int sfs_catalog_group_extents(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff, struct sfs_group_extent *rows, unsigned max, unsigned *n);
+
+/* Who uses what of a group: rows after *after (all zero: from the beginning) in order of place, from the covering index alone. */
+struct sfs_group_use {
+    uint64_t goff, slen, ino, off;
+};
+int sfs_catalog_group_uses(struct sfs_catalog *cat, uint64_t group, const struct sfs_group_use *after, struct sfs_group_use *rows, unsigned max,
+                           unsigned *n);
+
+/* --- damage: places whose bytes have no good copy ----------------------------------------------------------------------------------------- */
+struct sfs_damage_row {
+    uint64_t group, goff;         /* bytes, a multiple of SFS_BLOCK */
+    uint32_t len;                 /* bytes */
+    int64_t found;                /* unix seconds */
+};
+int sfs_catalog_damage_put(struct sfs_catalog *cat, const struct sfs_damage_row *row);
+int sfs_catalog_damage_delete(struct sfs_catalog *cat, uint64_t group, uint64_t goff);
+int sfs_catalog_damage_each(struct sfs_catalog *cat, int (*fn)(const struct sfs_damage_row *, void *), void *ctx); /* by group and place */
+/* What the last scrub found, by file and disk. add: counts on; -ENOSPC when there are 10,000 already. */
+struct sfs_finding_row {
+    uint64_t ino;
+    int disk;
+    uint64_t blocks;              /* of SFS_BLOCK bytes, rewritten from good copies */
+};
+int sfs_catalog_finding_add(struct sfs_catalog *cat, const struct sfs_finding_row *row);
+int sfs_catalog_finding_clear(struct sfs_catalog *cat);
+int sfs_catalog_finding_each(struct sfs_catalog *cat, int (*fn)(const struct sfs_finding_row *, void *), void *ctx);
 
 /* --- jobs and events -------------------------------------------------------------------------------------------------------------------- */
 struct sfs_job_row {

@@ -175,7 +175,29 @@ static int entry_of(struct sfs_catalog *cat, uint64_t ino, uint64_t parent, stru
     return rc;
 }
 
-int sfs_catalog_path_of(struct sfs_catalog *cat, uint64_t ino, char *out, size_t cap)
+int sfs_catalog_dentry_scan(struct sfs_catalog *cat, uint64_t parent, uint64_t cookie,
+                            struct sfs_dentry_row *rows, unsigned max, unsigned *n)
+{
+    sqlite3_stmt *st;
+    *n = 0;
+    int rc = sfs_stmt_open(cat, SFS_STMT_DENTRY_SCAN,
+                           SFS_ARGS(SFS_INT(parent), SFS_INT(cookie), SFS_INT(max)), &st);
+    if (rc)
+        return rc;
+    while (*n < max && (rc = sfs_stmt_step(cat, st)) > 0) {
+        bool ok = true;
+        uint64_t above = sfs_col_uint(st, 4, INT64_MAX, &ok);
+        rc = ok ? decode(st, above, &rows[*n]) : -EUCLEAN;
+        if (rc)
+            break;
+        ++*n;
+    }
+    sfs_stmt_close(cat, SFS_STMT_DENTRY_SCAN);
+    return rc < 0 ? rc : 0;
+}
+
+/* The path of ino, whose entry is looked for in `parent` (0: anywhere); directories know theirs. */
+static int path_of(struct sfs_catalog *cat, uint64_t ino, uint64_t parent, char *out, size_t cap)
 {
     struct sfs_inode_row inode;
     struct sfs_dentry_row row;
@@ -193,7 +215,7 @@ int sfs_catalog_path_of(struct sfs_catalog *cat, uint64_t ino, char *out, size_t
             memmove(out, out + at, cap - at);
             return 0;
         }
-        rc = entry_of(cat, ino, S_ISDIR(inode.mode) ? inode.parent : 0, &row);
+        rc = entry_of(cat, ino, S_ISDIR(inode.mode) ? inode.parent : depth ? 0 : parent, &row);
         if (rc)
             return rc;
         if (at < (size_t)row.name_len + 1)
@@ -204,4 +226,14 @@ int sfs_catalog_path_of(struct sfs_catalog *cat, uint64_t ino, char *out, size_t
         ino = row.parent;
     }
     return -EUCLEAN; /* directories in a ring */
+}
+
+int sfs_catalog_path_of(struct sfs_catalog *cat, uint64_t ino, char *out, size_t cap)
+{
+    return path_of(cat, ino, 0, out, cap);
+}
+
+int sfs_catalog_path_in(struct sfs_catalog *cat, uint64_t ino, uint64_t parent, char *out, size_t cap)
+{
+    return path_of(cat, ino, parent, out, cap);
 }

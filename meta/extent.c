@@ -201,3 +201,31 @@ int sfs_catalog_group_extents(struct sfs_catalog *cat, uint64_t group, uint64_t 
     sfs_stmt_close(cat, SFS_STMT_EXTENT_GROUP_ROWS);
     return rc < 0 ? rc : 0;
 }
+
+int sfs_catalog_group_uses(struct sfs_catalog *cat, uint64_t group, const struct sfs_group_use *after,
+                           struct sfs_group_use *rows, unsigned max, unsigned *n)
+{
+    sqlite3_stmt *st;
+    *n = 0;
+    int rc = sfs_stmt_open(cat, SFS_STMT_EXTENT_GROUP_USES,
+                           SFS_ARGS(SFS_INT(group), SFS_INT(after->goff / BLOCK), SFS_INT(after->slen),
+                                    SFS_INT(after->ino), SFS_INT(after->off), SFS_INT(max)),
+                           &st);
+    if (rc)
+        return rc;
+    while (*n < max && (rc = sfs_stmt_step(cat, st)) > 0) {
+        bool ok = true;
+        struct sfs_group_use *u = &rows[*n];
+        u->goff = sfs_col_uint(st, 0, INT64_MAX / 2 / BLOCK, &ok) * BLOCK;
+        u->slen = sfs_col_uint(st, 1, SFS_EXTENT_MAX, &ok);
+        u->ino = sfs_col_uint(st, 2, INT64_MAX, &ok);
+        u->off = sfs_col_uint(st, 3, INT64_MAX, &ok);
+        if (!ok || u->slen == 0) {
+            rc = -EUCLEAN;
+            break;
+        }
+        ++*n;
+    }
+    sfs_stmt_close(cat, SFS_STMT_EXTENT_GROUP_USES);
+    return rc < 0 ? rc : 0;
+}

@@ -163,6 +163,24 @@ CREATE TABLE extent (
 -- What of a group is in use; covering for free-space maps.
 CREATE INDEX extent_by_group ON extent (grp, goff, slen);
 
+-- Places whose bytes have no good copy on the disks that are here: a checksum granule each, of compressed extents the whole. Which files they
+-- belong to is what `extent` says. A row goes when nothing names its place any more, and when its bytes are found good again.
+CREATE TABLE damage (
+    grp         INTEGER NOT NULL,
+    goff        INTEGER NOT NULL,           -- bytes / 4096
+    len         INTEGER NOT NULL,           -- bytes
+    found       INTEGER NOT NULL,           -- unix seconds
+    PRIMARY KEY (grp, goff)
+) STRICT, WITHOUT ROWID;
+
+-- What the last scrub found, by file and disk; the first 10,000.
+CREATE TABLE scrub_finding (
+    ino         INTEGER NOT NULL,
+    disk        INTEGER NOT NULL,
+    blocks      INTEGER NOT NULL,           -- of 4096 bytes, rewritten from good copies
+    PRIMARY KEY (ino, disk)
+) STRICT, WITHOUT ROWID;
+
 -- Background work, kept so that it goes on after a restart.
 CREATE TABLE job (
     id          INTEGER PRIMARY KEY,

@@ -117,6 +117,22 @@ static const struct {
                                     "WHERE grp = ?1 AND goff >= ?2 ORDER BY goff, slen, ino, off LIMIT ?3"},
     [SFS_STMT_EXTENT_GROUP_ANY] = {false,
                                    "SELECT 1 FROM extent INDEXED BY extent_by_group WHERE grp = ?1 LIMIT 1"},
+    [SFS_STMT_EXTENT_GROUP_USES] =
+        {false, "SELECT goff, slen, ino, off FROM extent INDEXED BY extent_by_group "
+                "WHERE grp = ?1 AND (goff, slen, ino, off) > (?2, ?3, ?4, ?5) "
+                "ORDER BY goff, slen, ino, off LIMIT ?6"},
+    [SFS_STMT_DENTRY_SCAN] = {false,
+                              "SELECT cookie, ino, type, name, parent FROM dentry "
+                              "WHERE (parent, cookie) > (?1, ?2) ORDER BY parent, cookie LIMIT ?3"},
+    [SFS_STMT_DAMAGE_PUT] =
+        {true, "INSERT OR REPLACE INTO damage (grp, goff, len, found) VALUES (?1, ?2, ?3, ?4)"},
+    [SFS_STMT_DAMAGE_DELETE] = {true, "DELETE FROM damage WHERE grp = ?1 AND goff = ?2"},
+    [SFS_STMT_DAMAGE_EACH] = {false, "SELECT grp, goff, len, found FROM damage ORDER BY grp, goff"},
+    [SFS_STMT_FINDING_ADD] = {true, "INSERT INTO scrub_finding (ino, disk, blocks) VALUES (?1, ?2, ?3) "
+                                    "ON CONFLICT (ino, disk) DO UPDATE SET blocks = blocks + ?3"},
+    [SFS_STMT_FINDING_CLEAR] = {true, "DELETE FROM scrub_finding"},
+    [SFS_STMT_FINDING_EACH] = {false, "SELECT ino, disk, blocks FROM scrub_finding ORDER BY ino, disk"},
+    [SFS_STMT_FINDING_COUNT] = {false, "SELECT count(*) FROM scrub_finding"},
     [SFS_STMT_JOB_INSERT] = {true, "INSERT INTO job (kind, state, what, done, total, started, ended, result) "
                                    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"},
     [SFS_STMT_JOB_UPDATE] =

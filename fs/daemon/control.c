@@ -52,6 +52,7 @@ static const struct {
     {"pool-get", sfs_control_pool_get},
     {"heal", sfs_control_heal},
     {"where", sfs_control_where},
+    {"damage", sfs_control_damage},
     {"sync", sync_pool},
     {"mount", NULL},
     {"remount", NULL},

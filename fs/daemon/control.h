@@ -26,7 +26,11 @@
  *                  "avail_bytes", "inodes", "raw_bytes", "health", "groups", "groups_degraded",
  *                  "groups_lost", "mounts": ["/dir"]}],
  *      "jobs":   [{"id", "kind", "state", "what", "done", "total", "rate_bytes_s", "eta_s", "started",
- *                  "ended", "result"}]}
+ *                  "ended", "result"}],
+ *      "damage": as the result of "damage", the first 20 files}
+ *   damage              -> {"count", "more": there are at least so many, "files": [{"space",
+ *                           "path": null = it has no name, "ino", "bytes": that can't be read,
+ *                           "why": "damaged|missing"}]}
  *   events {"after"?, "max"?}
  *                       -> {"events": [{"id", "time", "severity", "kind", "subject", "text"}]}
  *   space-create {"name", "resiliency"?, "size"?, "columns"?, "interleave"?, "provisioning"?, "compression"?}

@@ -44,5 +44,7 @@ json_t *sfs_control_pool_set(struct sfs_control_call *c);
 json_t *sfs_control_pool_get(struct sfs_control_call *c);
 json_t *sfs_control_heal(struct sfs_control_call *c);
 json_t *sfs_control_where(struct sfs_control_call *c);
+json_t *sfs_control_damage(struct sfs_control_call *c);
+json_t *sfs_control_damaged_json(const struct sfs_damaged *d); /* for status, too. NULL: no memory */
 
 #endif

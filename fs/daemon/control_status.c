@@ -108,13 +108,14 @@ static json_t *info_json(const struct sfs_pool_info *i)
         jobs = append(jobs, job_json(&i->jobs[k]));
     sfs_uuid_format(&i->uuid, uuid);
     return json_pack(
-        "{s:o, s:s, s:s, s:i, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o}", "pool",
+        "{s:o, s:s, s:s, s:i, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:o}", "pool",
         sfs_control_text(i->name), "uuid", uuid, "health", health_name(i->health), "exit", (int)i->health,
         "verdict", sfs_control_text(i->verdict), "readonly", (int)i->readonly, "slab_bytes",
         INT(i->slab_bytes), "total_bytes", INT(i->total_bytes), "used_bytes", INT(i->used_bytes),
         "free_bytes", INT(i->free_bytes), "promised_bytes", INT(i->promised_bytes), "epoch", INT(i->epoch),
         "replicas", INT(i->replicas), "replicas_wanted", INT(i->replicas_wanted), "can_heal_largest",
-        (int)i->can_heal_largest, "disks", disks, "spaces", spaces, "jobs", jobs);
+        (int)i->can_heal_largest, "disks", disks, "spaces", spaces, "jobs", jobs,
+        "damage", sfs_control_damaged_json(i->damaged));
 }
 
 json_t *sfs_control_status(struct sfs_control_call *c)

@@ -60,6 +60,7 @@ void sfs_data_free(struct sfs_data *d)
         free(m->slots);
         free(m);
     }
+    sfs_damage_fini(d);
     free(d->candidates.v);
     free(d->moved.v);
     free(d->freed.v);

@@ -117,6 +117,7 @@ static int pending_covers(struct sfs_group *g, uint64_t from, uint64_t to, struc
 static int note_freed(struct sfs_data *d, struct sfs_group *g, uint64_t from, uint64_t to)
 {
     uint64_t blocks = (to - from) / SFS_BLOCK;
+    sfs_damage_freed(d, g->id, from, to);
     if (g->used_known) /* rows that cannot be may make it less than it seems: bad bytes never abort */
         g->used_blocks -= blocks < g->used_blocks ? blocks : g->used_blocks;
     return sfs_freed_push(&d->freed, &(struct sfs_freed){.group = g->id, .goff = from, .len = to - from});
@@ -178,6 +179,7 @@ static int drop_empty(struct sfs_data *d)
                 id = g->id;
                 sfs_group_seal(g);
                 g->dropped = true;
+                sfs_damage_freed(d, id, 0, UINT64_MAX);
             }
         SFS_UNLOCK(d);
         if (!id)
@@ -209,6 +211,8 @@ int sfs_freeing_apply(struct sfs_data *d)
         rc = examine(d, &list.v[i], &c);
     if (!rc)
         rc = drop_empty(d);
+    if (!rc)
+        rc = sfs_damage_apply(d);
     free(c.v);
     free(list.v);
     return rc;

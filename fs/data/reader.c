@@ -251,8 +251,10 @@ static void repair(const struct granule *g, struct sfs_buf *good)
                 m->row.read_errors++;
             struct sfs_io io = {.op = SFS_IO_WRITE, .disk = m->disk, .slot = slab->slot, .off = p.slab_off, .len = SFS_BLOCK, .buf = good,
                                 .buf_off = at};
-            if (!push(&l, &io))
-                m->repaired++; /* the owner of the pool tells how many, now and then */
+            if (push(&l, &io))
+                continue;
+            sfs_repaired_note(d, s, m->row.id);
+            m->repaired++; /* the owner of the pool tells how many, now and then */
         }
     }
     SFS_UNLOCK(d);
@@ -287,10 +289,12 @@ static int read_hard(struct sfs_data *d, struct sfs_stored *s, unsigned i, uint8
     if (!rc && !settle(&g, good->data)) {
         rc = -EIO;
         __atomic_add_fetch(&d->unreadable, 1, __ATOMIC_RELAXED);
+        sfs_damage_note(d, s, i);
     }
     if (!rc) {
         memset(good->data + (g.to - g.from), 0, sfs_blocks(g.to - g.from) * SFS_BLOCK - (g.to - g.from));
         memcpy(out, good->data, g.to - g.from);
+        sfs_damage_good(d, s, i);
         repair(&g, good);
     }
     sfs_buf_unref(good);
@@ -328,8 +332,10 @@ static void span_finish(struct sfs_data *d, struct span *sp, const struct io_lis
         uint32_t from, to;
         sfs_checksum_range(sp->stored->codec, (uint32_t)sp->stored->key.slen, i, &from, &to);
         uint8_t *bytes = sp->buf->data + (from - sp->from);
-        if (readable && sfs_checksum(bytes, to - from) == sp->stored->csum[i])
+        if (readable && sfs_checksum(bytes, to - from) == sp->stored->csum[i]) {
+            sfs_damage_good(d, sp->stored, i);
             continue;
+        }
         sp->result = read_hard(d, sp->stored, i, bytes);
     }
 }
@@ -370,8 +376,10 @@ static int check_copy(struct sfs_data *d, struct sfs_stored *s, unsigned copy, s
     for (unsigned i = 0; i < s->ncsum; i++) {
         uint32_t from, to;
         sfs_checksum_range(s->codec, slen, i, &from, &to);
-        if (readable && sfs_checksum(buf->data + from, to - from) == s->csum[i])
+        if (readable && sfs_checksum(buf->data + from, to - from) == s->csum[i]) {
+            sfs_damage_good(d, s, i);
             continue;
+        }
         ++*bad;
         rc = read_hard(d, s, i, buf->data + from);
         if (rc == -EIO)

@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "fs/data/commit.h"
+#include "fs/data/damage.h"
 #include "fs/data/diskset.h"
 #include "fs/data/groups.h"
 #include "fs/layout/geometry.h"
@@ -110,6 +111,24 @@ struct sfs_commit_state {
     bool gate_closed;
 };
 
+/* damage.c */
+enum sfs_damage_state { SFS_DAMAGE_NEW, SFS_DAMAGE_STORED, SFS_DAMAGE_GONE };
+struct sfs_damage_entry {
+    struct sfs_damage_row row;
+    enum sfs_damage_state state;
+    bool told;                 /* an event has named it */
+    RB_ENTRY(sfs_damage_entry) link;
+};
+RB_HEAD(sfs_damage_tree, sfs_damage_entry);
+RB_PROTOTYPE(sfs_damage_tree, sfs_damage_entry, link, entry_cmp)
+struct sfs_damage_set {
+    struct sfs_damage_tree tree; /* by group and place */
+    unsigned n;                /* atomic: entries that are not GONE */
+    bool dirty;                /* the catalog lags */
+    struct sfs_repaired *repaired;
+    unsigned nrepaired;
+};
+
 struct sfs_data {
     struct sfs_env *env;
     struct sfs_catalog *cat;
@@ -129,6 +148,7 @@ struct sfs_data {
     bool readonly;                    /* atomic */
     char readonly_why[256];
     struct sfs_data_events events;
+    struct sfs_damage_set damage;
     struct sfs_commit_state commit;
 };
 
@@ -188,6 +208,13 @@ void sfs_stored_move(struct sfs_data *d, struct sfs_stored *s, uint64_t group, u
 int sfs_fetch_stored(struct sfs_data *d, struct sfs_stored *s, uint32_t from, uint32_t to, struct sfs_buf **out, uint32_t *start);
 /* reader.c: every copy of a stored extent against its checksums; bad copies are counted and repaired, an extent with a granule that has no good copy counts as lost. Inside quiesce */
 int sfs_check_stored(struct sfs_data *d, struct sfs_stored *s, uint64_t *bad, uint64_t *lost);
+/* damage.c */
+void sfs_damage_note(struct sfs_data *d, struct sfs_stored *s, unsigned i); /* checksum i of s holds on no copy. No lock */
+void sfs_damage_good(struct sfs_data *d, struct sfs_stored *s, unsigned i); /* it holds. No lock */
+void sfs_damage_freed(struct sfs_data *d, uint64_t group, uint64_t from, uint64_t to); /* lock held: nothing names that place any more */
+int sfs_damage_apply(struct sfs_data *d);                                   /* catalog lock held: into the open transaction */
+void sfs_repaired_note(struct sfs_data *d, const struct sfs_stored *s, int disk); /* lock held: one block of s is rewritten on that disk */
+void sfs_damage_fini(struct sfs_data *d);
 void sfs_data_set_readonly(struct sfs_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sfs_data_event(struct sfs_data *d, const char *severity, const char *kind, int disk, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 

@@ -123,6 +123,22 @@ static int add_spaces(struct sfs_pool *p, struct sfs_pool_info *out)
     return 0;
 }
 
+/* --- damage ---------------------------------------------------------------------------------------------------------------------------------------- */
+
+#define DAMAGED_SHOWN 20u
+#define DAMAGED_ROWS 20000u /* of the catalog for each slab group that is missing: status answers soon */
+
+static int add_damaged(struct sfs_pool *p, struct sfs_pool_info *out)
+{
+    int rc = sfs_pool_damaged(p, DAMAGED_SHOWN, DAMAGED_ROWS, &out->damaged);
+    uint64_t known = sfs_damage_count(p->data);
+    for (unsigned i = 0; !rc && known && i < out->damaged->n; i++)
+        for (unsigned k = 0; k < out->nspaces; k++)
+            if (!out->damaged->v[i].missing && !strcmp(out->spaces[k].row.name, out->damaged->v[i].space))
+                out->spaces[k].health = SFS_AT_RISK;
+    return rc;
+}
+
 /* --- healing ------------------------------------------------------------------------------------------------------------------------------------- */
 
 #define JOBS_SHOWN 20u
@@ -238,14 +254,20 @@ static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
     char *v = o->verdict;
     size_t cap = sizeof(o->verdict);
     bool healing = o->njobs && !strcmp(o->jobs[0].row.state, "running");
-    if (lost) {
+    char count[48];
+    snprintf(count, sizeof(count), "%s%llu file%s", o->damaged->more ? "At least " : "", (unsigned long long)o->damaged->files, o->damaged->files == 1 ? "" : "s");
+    if (lost && o->damaged->files) {
         o->health = SFS_AT_RISK;
-        snprintf(v, cap, "Data cannot be read: %llu slab groups lack a copy of some of their data; missing: %s. Connect those disks again; what is on the others is safe and readable.%s", (unsigned long long)lost, names[0] ? names : "no disk",
+        snprintf(v, cap, "%s cannot be read, or not all of them, without the disks that are missing (%s). Connect those disks again. Everything else can be read.%s", count,
+                 names[0] ? names : "no longer in the pool", p->readonly ? " The pool is open read-only, so that nothing on them changes." : "");
+    } else if (lost) {
+        o->health = SFS_AT_RISK;
+        snprintf(v, cap, "Some data cannot be read without the disks that are missing (%s). Connect those disks again. Everything else can be read.%s", names[0] ? names : "no longer in the pool",
                  p->readonly ? " The pool is open read-only, so that nothing on them changes." : "");
-    } else if (sfs_data_unreadable(p->data)) {
+    } else if (o->damaged->files) {
         o->health = SFS_AT_RISK;
-        snprintf(v, cap, "Some data could not be read: no good copy of it was found (%llu reads failed since the pool was opened)%s%s. Programs got an I/O error for it; everything else is readable.",
-                 (unsigned long long)sfs_data_unreadable(p->data), away ? "; missing: " : "", names);
+        snprintf(v, cap, "%s %s damaged: no good copy is left of some of the data, and programs get an I/O error there. Everything else can be read%s%s. Restore %s from a backup, or delete %s.",
+                 count, o->damaged->files == 1 ? "is" : "are", away ? "; missing: " : "", names, o->damaged->files == 1 ? "it" : "them", o->damaged->files == 1 ? "it" : "them");
     } else if (o->readonly && !p->readonly) {
         o->health = SFS_AT_RISK;
         snprintf(v, cap, "The pool is read-only: %s.", sfs_data_readonly_why(p->data));
@@ -286,6 +308,8 @@ int sfs_pool_info(struct sfs_pool *p, struct sfs_pool_info **res)
     if (!rc)
         rc = add_spaces(p, o);
     if (!rc)
+        rc = add_damaged(p, o);
+    if (!rc)
         rc = add_jobs(p, o);
     if (rc) {
         sfs_pool_info_free(o);
@@ -304,6 +328,7 @@ void sfs_pool_info_free(struct sfs_pool_info *i)
     free(i->disks);
     free(i->spaces);
     free(i->jobs);
+    sfs_pool_damaged_free(i->damaged);
     free(i);
 }
 

@@ -19,6 +19,7 @@
 #define SNAPSHOT_EVERY_NS 3600000000000ull
 #define SNAPSHOTS_KEPT 3u
 #define MAX_EVENTS 1000u
+#define UNREADABLE_AGAIN_NS 600000000000ull
 
 /* --- events ------------------------------------------------------------------------------------------------------------------------------------- */
 
@@ -208,6 +209,7 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
         return;
     }
     sfs_member_attach(p->data, pd->id, pd->disk);
+    sfs_pool_want_recheck(p);
     if (!p->readonly)
         sfs_groups_check_slabs(p->data, pd->id);
     pd->lost_told = false;
@@ -241,14 +243,21 @@ void sfs_pool_look_after_disks(struct sfs_pool *p, bool now)
 
 /* --- the rest ----------------------------------------------------------------------------------------------------------------------------------------- */
 
-/* What reading has repaired, and what it found no good copy of, since the last look: one event each, however much it is. */
+/* Reads that failed, now and then: what is damaged for good is told by file (damage.c). */
+static void tell_unreadable(struct sfs_pool *p)
+{
+    uint64_t unreadable = sfs_data_unreadable(p->data), now = sfs_env_mono_ns(p->env);
+    if (unreadable == p->unreadable_told || now < p->unreadable_again_ns)
+        return;
+    sfs_pool_event(p, "error", "data-unreadable", "", "programs got an I/O error from %llu reads: no good copy of that data is here. `spacesfs status %s` says why, and which files it is",
+                   (unsigned long long)(unreadable - p->unreadable_told), p->name);
+    p->unreadable_told = unreadable;
+    p->unreadable_again_ns = now + UNREADABLE_AGAIN_NS;
+}
+
+/* What reading has repaired since the last look: one event for each disk, however much it is. */
 static void tell_repairs(struct sfs_pool *p, const struct sfs_member_info *v, unsigned n)
 {
-    uint64_t unreadable = sfs_data_unreadable(p->data);
-    if (unreadable > p->unreadable_told)
-        sfs_pool_event(p, "error", "data-unreadable", "", "%llu reads found no good copy of their data: programs got an I/O error. `spacesfs status %s` says which disks are missing",
-                       (unsigned long long)(unreadable - p->unreadable_told), p->name);
-    p->unreadable_told = unreadable;
     for (unsigned i = 0; i < n; i++) {
         struct sfs_pool_disk *pd = sfs_pool_disk_by_name(p, v[i].row.name);
         if (!pd || v[i].repaired_blocks == pd->repaired_told)
@@ -263,6 +272,7 @@ static void store_error_counts(struct sfs_pool *p)
 {
     struct sfs_member_info v[SFS_LABEL_PEERS];
     unsigned n = sfs_member_list(p->data, v, SFS_LABEL_PEERS);
+    tell_unreadable(p);
     tell_repairs(p, v, n);
     if (p->readonly || sfs_data_readonly(p->data))
         return;
@@ -317,6 +327,8 @@ static void maintain_main(void *arg)
         sfs_pool_look_after_disks(p, false);
         sfs_pool_mend_replicas(p);
         store_error_counts(p);
+        sfs_pool_recheck_damage(p);
+        sfs_pool_tell_damage(p);
         sfs_pool_flush_events(p);
         sfs_freeing_tick(p->data);
         if (++ticks % FULL_RETRY_TICKS == 0)

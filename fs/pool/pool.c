@@ -417,6 +417,8 @@ static int load_data(struct sfs_pool *p, struct sfs_error *err)
     int rc = load_members(p, err);
     if (!rc)
         rc = sfs_groups_load(p->data, err);
+    if (!rc)
+        rc = sfs_damage_load(p->data);
     p->loaded = rc == 0;
     return rc;
 }
@@ -508,6 +510,8 @@ static int start(struct sfs_pool *p, bool jobs)
         rc = sfs_data_start(p->data);
     if (!rc)
         rc = sfs_pool_heal_start(p);
+    p->damage_told = sfs_damage_count(p->data) > 0;
+    p->damage_recheck = p->damage_told;
     if (!rc && jobs)
         rc = sfs_pool_maintain_start(p);
     for (struct sfs_volume *v; !rc && (v = sfs_volume_destroying(p->data));)
@@ -586,6 +590,7 @@ int sfs_pool_close(struct sfs_pool *p)
     sfs_pool_maintain_stop(p); /* it looks at the heal job */
     sfs_heal_stop(p->heal);
     p->heal = NULL;
+    sfs_pool_tell_damage(p);
     sfs_pool_flush_events(p);
     int rc = p->readonly ? 0 : sfs_data_readonly(p->data) ? -EROFS : sfs_pool_sync(p);
     pool_free(p);

@@ -76,6 +76,23 @@ struct sfs_job_info {
     struct sfs_job_row row;
     uint64_t rate_bytes_s, eta_s;    /* 0 unknown */
 };
+/* Files of which some bytes cannot be read now. */
+struct sfs_damaged_file {
+    char space[SFS_NAME_MAX + 1];
+    uint64_t ino;
+    char *path;                      /* from the space's root; NULL: it has no name (deleted while in use) */
+    uint64_t bytes;                  /* that cannot be read */
+    bool missing;                    /* they lie on disks that are missing, and come back with them; false: no good copy is left */
+};
+struct sfs_damaged {
+    struct sfs_damaged_file *v; unsigned n;
+    uint64_t files;                  /* how many there are; more: at least as many */
+    bool more;
+};
+/* Lists up to max of them. max_rows: look at no more rows of the catalog than that for each slab group that is missing (0: at all). 0 or -errno. */
+int sfs_pool_damaged(struct sfs_pool *p, unsigned max, uint64_t max_rows, struct sfs_damaged **out);
+void sfs_pool_damaged_free(struct sfs_damaged *d);
+
 struct sfs_pool_info {
     char name[SFS_NAME_MAX + 1];
     struct sfs_uuid uuid;
@@ -90,6 +107,7 @@ struct sfs_pool_info {
     struct sfs_disk_info *disks; unsigned ndisks;
     struct sfs_space_info *spaces; unsigned nspaces;
     struct sfs_job_info *jobs; unsigned njobs;
+    struct sfs_damaged *damaged;     /* the first 20; never NULL */
 };
 int sfs_pool_info(struct sfs_pool *p, struct sfs_pool_info **out);
 void sfs_pool_info_free(struct sfs_pool_info *i);

@@ -7,6 +7,7 @@
 #define SFS_POOL_POOL_IMPL_H
 
 #include <sys/queue.h>
+#include "fs/data/damage.h"
 #include "fs/data/diskset.h"
 #include "fs/data/groups.h"
 #include "fs/data/commit.h"
@@ -32,6 +33,8 @@ struct sfs_pool_disk {
     uint64_t since_ns;           /* when it was last attached */
     struct sfs_pool *pool;
 };
+
+#define SFS_PATH_HINTS 64u
 
 struct sfs_pool_event_item {
     struct sfs_event_row row;
@@ -70,7 +73,12 @@ struct sfs_pool {
     bool stop, woken;
     STAILQ_HEAD(, sfs_pool_event_item) events;
     unsigned nevents;
-    uint64_t unreadable_told;
+    uint64_t unreadable_told, unreadable_again_ns;
+    bool damage_told;            /* there is damage, and an event said so */
+    bool damage_recheck;         /* known damage is being looked at again, from damage_cursor on */
+    struct sfs_damage_row damage_cursor;
+    struct sfs_path_hint { uint64_t ino, parent; } path_hints[SFS_PATH_HINTS]; /* files.c; with leaf */
+    unsigned path_hint_next;
 };
 
 /* discover.c: finding the disks of a pool, and what their labels say together. */
@@ -118,6 +126,10 @@ void sfs_pool_queue_event(struct sfs_pool *p, const char *severity, const char *
 void sfs_pool_disk_state_changed(struct sfs_disk *disk, void *ctx); /* ctx: struct sfs_pool_disk */
 /* admin.c */
 int sfs_pool_destroy_volume(struct sfs_pool *p, struct sfs_volume *v); /* admin held, or before anybody else is there */
+/* damage.c */
+void sfs_pool_tell_damage(struct sfs_pool *p);    /* events for damage that was found since the last call, and for its end */
+void sfs_pool_recheck_damage(struct sfs_pool *p); /* goes on with looking at known damage again, if that is wanted */
+void sfs_pool_want_recheck(struct sfs_pool *p);
 /* heal.c */
 bool sfs_pool_heal_due(struct sfs_pool *p); /* is any slab due to be built anew that was not tried since things last changed */
 int sfs_pool_heal_start(struct sfs_pool *p);

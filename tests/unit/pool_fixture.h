@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/data/commit.h"
+#include "fs/data/damage.h"
 #include "fs/data/diskset.h"
 #include "fs/data/groups.h"
 #include "fs/data/repair.h"
