@@ -248,6 +248,7 @@ static struct sfs_group *build(struct sfs_data *d, struct sfs_volume *v, const s
         return NULL;
     }
     RB_INIT(&g->pending);
+    RB_INIT(&g->applied);
     for (unsigned i = 0; i < sfs_geometry_slabs(&g->geo); i++) {
         /* The first copy of every column comes first: what is missing is a further copy. */
         unsigned column = i % p->columns, copy = i / p->columns;

@@ -17,10 +17,7 @@ int sfs_batch_add(struct sfs_batch *b, const struct sfs_change *c)
         size_t cap = b->cap ? b->cap * 2 : 64;
         struct sfs_batch_item *v = realloc(b->v, cap * sizeof(*v));
         if (!v) {
-            /* References leak with the change: the commit fails and the pool turns read-only. */
-            free(c->extents);
-            free(c->deleted);
-            free(c->inline_data);
+            free_change(b->d, (struct sfs_change *)c);
             return -ENOMEM;
         }
         b->v = v;

@@ -10,6 +10,7 @@ struct sfs_batch_item {
     bool told_lost;
 };
 struct sfs_batch {
+    struct sfs_data *d;
     struct sfs_batch_item *v;
     size_t n, cap;
     struct sfs_commit_client *client; /* whose changes are being collected */

@@ -98,7 +98,7 @@ static void mark_list(struct sfs_group_map *m, uint64_t group, const struct sfs_
 void sfs_group_map_pending(struct sfs_data *d, const struct sfs_group *g, struct sfs_group_map *m)
 {
     struct sfs_stored *s;
-    RB_FOREACH(s, sfs_pending_tree, (struct sfs_pending_tree *)&g->pending)
+    RB_FOREACH(s, sfs_stored_tree, (struct sfs_stored_tree *)&g->pending)
         mark(m, s->key.goff, s->key.slen);
     mark_list(m, g->id, &d->candidates);
 }

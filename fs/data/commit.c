@@ -132,7 +132,7 @@ static int run_commit(struct sfs_data *d, bool prepare_all)
 {
     struct sfs_commit_state *c = &d->commit;
     struct sfs_commit_client *cl;
-    struct sfs_batch b = {0};
+    struct sfs_batch b = {.d = d};
     bool changed = false;
     for (unsigned i = 0; prepare_all && (cl = client_at(c, i)); i++)
         cl->prepare(cl->ctx, true);

@@ -99,17 +99,14 @@ static int cover_cmp(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Lock held. Pending extents that overlap [from, to): none is longer than SFS_EXTENT_MAX, so none that begins earlier than that can. */
+/* Lock held. Pending extents that overlap [from, to). */
 static int pending_covers(struct sfs_group *g, uint64_t from, uint64_t to, struct covers *c)
 {
-    struct sfs_stored first = {.key = {.goff = from > SFS_EXTENT_MAX ? from - SFS_EXTENT_MAX : 0}};
     int rc = 0;
-    for (struct sfs_stored *s = RB_NFIND(sfs_pending_tree, &g->pending, &first); !rc && s && s->key.goff < to;
-         s = RB_NEXT(sfs_pending_tree, &g->pending, s)) {
-        uint64_t end = s->key.goff + sfs_blocks(s->key.slen) * SFS_BLOCK;
-        if (end > from)
-            rc = add_cover(c, s->key.goff, end);
-    }
+    for (struct sfs_stored *s = sfs_stored_first(&g->pending, from); !rc && s && sfs_stored_may_overlap(s, to);
+         s = RB_NEXT(sfs_stored_tree, &g->pending, s))
+        if (s->key.goff < to)
+            rc = add_cover(c, s->key.goff, sfs_stored_end(s));
     return rc;
 }
 
@@ -262,6 +259,7 @@ static void release_group(struct sfs_data *d, uint64_t id)
     SFS_LOCK(d);
     struct sfs_group *g = sfs_group_find(d, id);
     SFS_ASSERT(g && g->dropped && RB_EMPTY(&g->pending));
+    sfs_stored_detach_all(d, g); /* what the dead still hold */
     HASH_DEL(d->groups, g);
     SFS_UNLOCK(d);
     for (unsigned i = 0; i < sfs_geometry_slabs(&g->geo); i++)

@@ -120,6 +120,7 @@ static int load_group(const struct sfs_group_row *row, void *ctx)
     g->state = row->state;
     g->blocks = sfs_geometry_capacity(&g->geo) / SFS_BLOCK;
     RB_INIT(&g->pending);
+    RB_INIT(&g->applied);
     SFS_LOCK(l->d);
     HASH_ADD(hh, l->d->groups, id, sizeof(g->id), g);
     SFS_UNLOCK(l->d);

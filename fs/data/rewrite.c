@@ -48,7 +48,7 @@ static struct sfs_stored *next_shaken(struct sfs_data *d, struct sfs_volume **v)
             continue;
         sfs_group_seal(g);
         struct sfs_stored *s;
-        RB_FOREACH(s, sfs_pending_tree, &g->pending)
+        RB_FOREACH(s, sfs_stored_tree, &g->pending)
             if (!s->lost && extent_shaken(d, g, s)) {
                 found = sfs_stored_ref(s);
                 *v = g->volume;

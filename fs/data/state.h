@@ -28,13 +28,13 @@ struct sfs_stored {
     uint8_t codec, ncsum;
     bool applied;              /* catalog rows name it */
     bool lost;                 /* pending, and its data could not be kept */
-    bool detached;             /* no longer in the table: its place was freed and written anew while somebody still held it */
-    UT_hash_handle hh;         /* sfs_data.stored, by key */
-    RB_ENTRY(sfs_stored) pending_link; /* sfs_group.pending, by (goff, slen); while !applied */
+    bool detached;             /* in no table any more: its place was freed and written anew while somebody still held it. It is dead */
+    UT_hash_handle hh;         /* sfs_data.stored, by key; unless detached */
+    RB_ENTRY(sfs_stored) link; /* sfs_group.applied or .pending, by (end, goff, slen); unless detached */
     uint64_t csum[];
 };
-RB_HEAD(sfs_pending_tree, sfs_stored);
-RB_PROTOTYPE(sfs_pending_tree, sfs_stored, pending_link, sfs_stored_cmp)
+RB_HEAD(sfs_stored_tree, sfs_stored);
+RB_PROTOTYPE(sfs_stored_tree, sfs_stored, link, sfs_stored_cmp)
 
 struct sfs_member {
     struct sfs_disk_row row;
@@ -65,7 +65,8 @@ struct sfs_group {
     bool barren;               /* opened again, it had nothing to give: what is free in it isn't released yet. Until the next release */
     unsigned inflight;         /* writes under way: it cannot be dropped or moved */
     unsigned holds;            /* jobs that need it sealed */
-    struct sfs_pending_tree pending;
+    bool leaving;              /* the extent mover is emptying it */
+    struct sfs_stored_tree pending, applied; /* the stored extents in memory that lie here */
     UT_hash_handle hh;         /* sfs_data.groups, by id */
 };
 
@@ -76,6 +77,7 @@ struct sfs_volume {
     struct sfs_group *open[SFS_MAX_OPEN];
     unsigned nopen, turn;
     uint64_t reserved_bytes;
+    uint64_t moving_bytes;     /* moved to other groups by a transaction that isn't committed, or about to be: counted in both */
     uint64_t credit_bytes;     /* may be reserved without working out the room again; 0 whenever disks or settings change */
     unsigned users;            /* fs/pool counts mounts */
     bool opening;              /* one thread opens a group; others wait */
@@ -204,6 +206,19 @@ struct sfs_stored *sfs_stored_intern(struct sfs_data *d, const struct sfs_stored
 struct sfs_stored *sfs_stored_new(struct sfs_data *d, const struct sfs_stored_key *key, uint32_t rlen, uint8_t codec, uint8_t ncsum, const uint64_t *csum); /* just written: pending */
 void sfs_stored_set_applied(struct sfs_data *d, struct sfs_stored *s);
 void sfs_stored_move(struct sfs_data *d, struct sfs_stored *s, uint64_t group, uint64_t goff); /* another place, same bytes */
+/* The same for all that lie wholly in [lo, hi) of a group, whole ones and pieces, at once. What reaches beyond stays. */
+void sfs_stored_move_range(struct sfs_data *d, struct sfs_group *from, uint64_t lo, uint64_t hi, struct sfs_group *to, uint64_t goff);
+void sfs_stored_detach_all(struct sfs_data *d, struct sfs_group *g);     /* the group is going */
+/* Those that overlap [from, to): for (s = first(t, from); s && may_overlap(s, to); s = RB_NEXT(…)) if (s->key.goff < to) … */
+struct sfs_stored *sfs_stored_first(struct sfs_stored_tree *t, uint64_t from); /* the first, by end, that ends beyond `from` */
+static inline uint64_t sfs_stored_end(const struct sfs_stored *s)
+{
+    return s->key.goff + sfs_blocks(s->key.slen) * SFS_BLOCK;
+}
+static inline bool sfs_stored_may_overlap(const struct sfs_stored *s, uint64_t to)
+{
+    return sfs_stored_end(s) < to + SFS_EXTENT_MAX; /* none is longer */
+}
 /* reader.c: verified stored bytes [from, to) of s, bounds rounded out to checksum granules, into a new buffer; *start = the first byte in it. 0, -EIO, -ENOMEM. Inside quiesce */
 int sfs_fetch_stored(struct sfs_data *d, struct sfs_stored *s, uint32_t from, uint32_t to, struct sfs_buf **out, uint32_t *start);
 /* reader.c: every copy of a stored extent against its checksums; bad copies are counted and repaired, an extent with a granule that has no good copy counts as lost. Inside quiesce */

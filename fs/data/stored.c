@@ -5,13 +5,86 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* By end: behind the place that is being allocated there is mostly nothing, so that looking for what overlaps a new run costs little. */
 static int sfs_stored_cmp(struct sfs_stored *a, struct sfs_stored *b)
 {
+    uint64_t x = sfs_stored_end(a), y = sfs_stored_end(b);
+    if (x != y)
+        return x < y ? -1 : 1;
     if (a->key.goff != b->key.goff)
         return a->key.goff < b->key.goff ? -1 : 1;
     return a->key.slen < b->key.slen ? -1 : a->key.slen > b->key.slen;
 }
-RB_GENERATE(sfs_pending_tree, sfs_stored, pending_link, sfs_stored_cmp)
+RB_GENERATE(sfs_stored_tree, sfs_stored, link, sfs_stored_cmp)
+
+struct sfs_stored *sfs_stored_first(struct sfs_stored_tree *t, uint64_t from)
+{
+    struct sfs_stored *s = RB_ROOT(t), *best = NULL;
+    while (s) {
+        if (sfs_stored_end(s) > from) {
+            best = s;
+            s = RB_LEFT(s, link);
+        } else {
+            s = RB_RIGHT(s, link);
+        }
+    }
+    return best;
+}
+
+/* --- the tables: lock held ------------------------------------------------------------------------------------------------------------------ */
+
+static void attach(struct sfs_data *d, struct sfs_stored *s)
+{
+    struct sfs_group *g = sfs_group_find(d, s->key.group);
+    SFS_ASSERT(g);
+    HASH_ADD(hh, d->stored, key, sizeof(s->key), s);
+    RB_INSERT(sfs_stored_tree, s->applied ? &g->applied : &g->pending, s);
+}
+
+static void detach(struct sfs_data *d, struct sfs_stored *s)
+{
+    struct sfs_group *g = sfs_group_find(d, s->key.group);
+    SFS_ASSERT(g);
+    HASH_DEL(d->stored, s);
+    RB_REMOVE(sfs_stored_tree, s->applied ? &g->applied : &g->pending, s);
+}
+
+/* S4: what was at a place that is being written anew is dead: whoever still holds it has no row and no right to read it. */
+static void detach_stale(struct sfs_data *d, struct sfs_group *g, uint64_t from, uint64_t to)
+{
+    for (struct sfs_stored *s = sfs_stored_first(&g->pending, from); s && sfs_stored_may_overlap(s, to); s = RB_NEXT(sfs_stored_tree, &g->pending, s))
+        SFS_ASSERT(s->key.goff >= to); /* S1 */
+    for (struct sfs_stored *s = sfs_stored_first(&g->applied, from), *next; s && sfs_stored_may_overlap(s, to); s = next) {
+        next = RB_NEXT(sfs_stored_tree, &g->applied, s);
+        if (s->key.goff >= to)
+            continue;
+        detach(d, s);
+        s->detached = true;
+    }
+}
+
+void sfs_stored_detach_all(struct sfs_data *d, struct sfs_group *g)
+{
+    detach_stale(d, g, 0, g->blocks * SFS_BLOCK);
+}
+
+/* In no table yet. One reference. */
+static struct sfs_stored *make(const struct sfs_stored_key *key, uint32_t rlen, uint8_t codec, uint8_t ncsum, const uint64_t *csum, bool applied)
+{
+    struct sfs_stored *s = calloc(1, sizeof(*s) + ncsum * sizeof(uint64_t));
+    if (!s)
+        return NULL;
+    s->key = *key;
+    s->refs = 1;
+    s->rlen = rlen;
+    s->codec = codec;
+    s->ncsum = ncsum;
+    s->applied = applied;
+    memcpy(s->csum, csum, ncsum * sizeof(uint64_t));
+    return s;
+}
+
+/* --- objects ------------------------------------------------------------------------------------------------------------------------------- */
 
 struct sfs_stored *sfs_stored_ref(struct sfs_stored *s)
 {
@@ -27,38 +100,19 @@ struct sfs_stored *sfs_stored_intern(struct sfs_data *d, const struct sfs_stored
     HASH_FIND(hh, d->stored, key, sizeof(*key), s);
     if (s)
         return sfs_stored_ref(s);
-    s = calloc(1, sizeof(*s) + ncsum * sizeof(uint64_t));
-    if (!s)
-        return NULL;
-    s->key = *key;
-    s->refs = 1;
-    s->rlen = rlen;
-    s->codec = codec;
-    s->ncsum = ncsum;
-    s->applied = applied;
-    memcpy(s->csum, csum, ncsum * sizeof(uint64_t));
-    HASH_ADD(hh, d->stored, key, sizeof(s->key), s);
-    if (!applied) {
-        struct sfs_group *g = sfs_group_find(d, key->group);
-        SFS_ASSERT(g);
-        RB_INSERT(sfs_pending_tree, &g->pending, s);
-    }
+    s = make(key, rlen, codec, ncsum, csum, applied);
+    if (s)
+        attach(d, s);
     return s;
-}
-
-static void leave_pending(struct sfs_data *d, struct sfs_stored *s)
-{
-    struct sfs_group *g = sfs_group_find(d, s->key.group);
-    SFS_ASSERT(g);
-    RB_REMOVE(sfs_pending_tree, &g->pending, s);
 }
 
 void sfs_stored_set_applied(struct sfs_data *d, struct sfs_stored *s)
 {
     if (s->applied)
         return;
-    leave_pending(d, s);
+    detach(d, s);
     s->applied = true;
+    attach(d, s);
 }
 
 void sfs_stored_unref(struct sfs_data *d, struct sfs_stored *s)
@@ -72,12 +126,10 @@ void sfs_stored_unref(struct sfs_data *d, struct sfs_stored *s)
             return;
     SFS_LOCK(d);
     if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) == 0) {
-        if (!s->applied) {
-            leave_pending(d, s);
-            sfs_candidate(d, s->key.group, s->key.goff, s->key.slen);
-        }
         if (!s->detached)
-            HASH_DEL(d->stored, s);
+            detach(d, s);
+        if (!s->applied)
+            sfs_candidate(d, s->key.group, s->key.goff, s->key.slen);
     } else {
         s = NULL;
     }
@@ -85,44 +137,48 @@ void sfs_stored_unref(struct sfs_data *d, struct sfs_stored *s)
     free(s);
 }
 
-/* What was at a place that is being written anew is dead: whoever still holds it has no row and no right to read it. */
-static void detach_stale(struct sfs_data *d, const struct sfs_stored_key *key)
-{
-    struct sfs_stored *s;
-    HASH_FIND(hh, d->stored, key, sizeof(*key), s);
-    if (!s)
-        return;
-    SFS_ASSERT(s->applied);
-    HASH_DEL(d->stored, s);
-    s->detached = true;
-}
-
 /* Lock held. */
 struct sfs_stored *sfs_stored_new(struct sfs_data *d, const struct sfs_stored_key *key, uint32_t rlen, uint8_t codec, uint8_t ncsum,
                                   const uint64_t *csum)
 {
-    detach_stale(d, key);
+    struct sfs_group *g = sfs_group_find(d, key->group);
+    SFS_ASSERT(g);
+    detach_stale(d, g, key->goff, key->goff + sfs_blocks(key->slen) * SFS_BLOCK);
     return sfs_stored_intern(d, key, rlen, codec, ncsum, csum, false);
 }
 
 void sfs_stored_move(struct sfs_data *d, struct sfs_stored *s, uint64_t group, uint64_t goff)
 {
-    if (!s->applied) {
-        leave_pending(d, s);
+    struct sfs_group *g = sfs_group_find(d, group);
+    SFS_ASSERT(g && !s->detached);
+    if (!s->applied)
         sfs_candidate(d, s->key.group, s->key.goff, s->key.slen);
-    }
-    if (!s->detached)
-        HASH_DEL(d->stored, s);
-    s->detached = false;
+    detach(d, s);
     s->key.group = group;
     s->key.goff = goff;
-    detach_stale(d, &s->key);
-    HASH_ADD(hh, d->stored, key, sizeof(s->key), s);
-    if (!s->applied) {
-        struct sfs_group *g = sfs_group_find(d, group);
-        SFS_ASSERT(g);
-        RB_INSERT(sfs_pending_tree, &g->pending, s);
+    detach_stale(d, g, goff, sfs_stored_end(s));
+    attach(d, s);
+}
+
+static void move_tree(struct sfs_data *d, struct sfs_stored_tree *t, uint64_t lo, uint64_t hi, struct sfs_group *to, uint64_t goff)
+{
+    for (struct sfs_stored *s = sfs_stored_first(t, lo), *next; s && sfs_stored_end(s) <= hi; s = next) {
+        next = RB_NEXT(sfs_stored_tree, t, s);
+        if (s->key.goff < lo)
+            continue;
+        detach(d, s);
+        s->key.group = to->id;
+        s->key.goff = goff + (s->key.goff - lo);
+        attach(d, s);
     }
+}
+
+void sfs_stored_move_range(struct sfs_data *d, struct sfs_group *from, uint64_t lo, uint64_t hi, struct sfs_group *to, uint64_t goff)
+{
+    SFS_ASSERT(from != to);
+    detach_stale(d, to, goff, goff + (hi - lo));
+    move_tree(d, &from->pending, lo, hi, to, goff);
+    move_tree(d, &from->applied, lo, hi, to, goff);
 }
 
 static bool row_is_sane(const struct sfs_extent_row *r)
@@ -187,7 +243,15 @@ int sfs_extent_trim(struct sfs_data *d, struct sfs_extent *e)
         to = s->rlen;
     SFS_LOCK(d);
     struct sfs_stored_key key = {s->key.group, s->key.goff + from, to - from};
-    struct sfs_stored *t = sfs_stored_intern(d, &key, to - from, SFS_CODEC_NONE, (uint8_t)(last - first + 1), s->csum + first, s->applied);
+    uint8_t ncsum = (uint8_t)(last - first + 1);
+    struct sfs_stored *t;
+    if (s->detached) { /* a piece of what is dead is dead */
+        t = make(&key, to - from, SFS_CODEC_NONE, ncsum, s->csum + first, s->applied);
+        if (t)
+            t->detached = true;
+    } else {
+        t = sfs_stored_intern(d, &key, to - from, SFS_CODEC_NONE, ncsum, s->csum + first, s->applied);
+    }
     if (t && !s->applied && s->lost)
         t->lost = true;
     SFS_UNLOCK(d);

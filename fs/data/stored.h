@@ -6,7 +6,8 @@
  *   pending  written, but not yet in the catalog; applied: rows name it
  *
  * Invariants: (S1) while a pending stored object lives, its blocks are not free; when it dies unapplied they become free at the next commit. (S2) blocks of an applied one are free when no catalog row and
- * no pending object overlaps them. (S3) the identity in memory is that of the catalog rows: whoever splits a piece trims it at once (sfs_stored_trim). Reference counts are atomic. */
+ * no pending object overlaps them. (S3) the identity in memory is that of the catalog rows: whoever splits a piece trims it at once (sfs_extent_trim). (S4) no two objects in the tables overlap
+ * but a stored extent and its pieces: what lay at a place that is written anew is detached. Reference counts are atomic. */
 #ifndef SFS_DATA_STORED_H
 #define SFS_DATA_STORED_H
 
