@@ -1,5 +1,7 @@
 #include "fs/fuse/ops.h"
 
+#include <stdlib.h>
+
 #include "fs/base/log.h"
 
 /* Nothing changes behind the kernel's back: names and attributes stay valid for as long as it likes to keep
@@ -10,6 +12,27 @@
 #define FRESH_ATTR_TIMEOUT_S 10.0
 #define FRESH_S 15
 
+/* Asks /proc: a request bears only the first group. */
+static bool in_group(void *ctx, gid_t gid)
+{
+    gid_t few[64], *groups = few;
+    int cap = (int)(sizeof(few) / sizeof(few[0])), n = fuse_req_getgroups(ctx, cap, few);
+    bool found = false;
+
+    if (n > cap) {
+        groups = calloc((size_t)n, sizeof(*groups));
+        if (!groups)
+            return false;
+        cap = n;
+        n = fuse_req_getgroups(ctx, cap, groups);
+    }
+    for (int k = 0; k < n && k < cap && !found; k++)
+        found = groups[k] == gid;
+    if (groups != few)
+        free(groups);
+    return found;
+}
+
 void sfs_fuse_cred(fuse_req_t req, struct sfs_cred *out)
 {
     const struct fuse_ctx *ctx = fuse_req_ctx(req);
@@ -19,6 +42,8 @@ void sfs_fuse_cred(fuse_req_t req, struct sfs_cred *out)
         .gid = ctx->gid,
         .umask = ctx->umask,
         .privileged = ctx->uid == 0,
+        .in_group = in_group,
+        .ctx = req,
     };
 }
 
@@ -66,14 +91,16 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     struct sfs_fuse *f = userdata;
     const unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_PARALLEL_DIROPS |
                             FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ASYNC_DIO |
-                            FUSE_CAP_CACHE_SYMLINKS;
+                            FUSE_CAP_CACHE_SYMLINKS |
+                            FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
 
-    /* Left off, although libfuse turns some of them on:
-     * AUTO_INVAL_DATA  would drop cached pages after every write of our own, since the time of change has
-     * moved ATOMIC_O_TRUNC, HANDLE_KILLPRIV  the kernel then leaves it to us to drop set-id bits, and does
-     * not say whether the writer may keep them WRITEBACK_CACHE  times and sizes would be the kernel's: fsync,
-     * not close, would be where errors show POSIX_LOCKS, FLOCK_LOCKS (no operation given)  locks stay in the
-     * kernel: there is one POSIX_ACL  see ops_xattr.c */
+    /* DONT_MASK: whether the umask counts depends on the directory's default access list.
+     * Left off, although libfuse turns some of them on:
+     * - AUTO_INVAL_DATA: would drop cached pages after every write of our own, since the time of change has moved
+     * - ATOMIC_O_TRUNC, HANDLE_KILLPRIV: the kernel then leaves it to us to drop set-id bits, and does not say
+     *   whether the writer may keep them
+     * - WRITEBACK_CACHE: times and sizes would be the kernel's; fsync, not close, would be where errors show
+     * - POSIX_LOCKS, FLOCK_LOCKS (no operation given): locks stay in the kernel, since there is one */
     conn->want = conn->capable & wanted;
     conn->max_background = 256;
     conn->congestion_threshold = 192;

@@ -1,6 +1,6 @@
 /* Open files: open and release, writing, durability, and errors of write-back, each told once to each open
  * file. */
-#include "fs/vfs/vfs_impl.h"
+#include "fs/vfs/names.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -235,7 +235,7 @@ static int check_attr(const struct sfs_inode *i, const struct stat *attr, unsign
 }
 
 /* Everything but the size. Only memory changes; the next commit writes it. */
-static int set_attr(struct sfs_inode *i, const struct stat *attr, unsigned set, const struct sfs_cred *cred)
+static int set_attr(struct sfs_inode *i, const struct stat *attr, unsigned set)
 {
     struct sfs_inode_row *r = &i->row;
     struct sfs_time now = sfs_vfs_now(i->vfs);
@@ -249,12 +249,9 @@ static int set_attr(struct sfs_inode *i, const struct stat *attr, unsigned set, 
         r->uid = attr->st_uid;
     if (set & SFS_SET_GID)
         r->gid = attr->st_gid;
-    if (set & SFS_SET_MODE) {
+    /* whether set-gid may stay depends on the caller's groups: the kernel has checked */
+    if (set & SFS_SET_MODE)
         r->mode = (r->mode & S_IFMT) | (attr->st_mode & 07777);
-        /* whether set-gid may stay depends on supplementary groups, which only the kernel knows: it has
-         * checked */
-        (void)cred;
-    }
     if (set & (SFS_SET_ATIME | SFS_SET_ATIME_NOW))
         r->atime = set & SFS_SET_ATIME_NOW ? now : from_timespec(attr->st_atim);
     if (set & (SFS_SET_MTIME | SFS_SET_MTIME_NOW))
@@ -265,12 +262,32 @@ static int set_attr(struct sfs_inode *i, const struct stat *attr, unsigned set, 
     return 0;
 }
 
+/* The same for an inode that may have an access list, which goes with its mode. `modifying`; the lock is dropped
+ * in between. */
+static int set_attr_and_list(struct sfs_inode *i, const struct stat *attr, unsigned set)
+{
+    struct sfs_lockset lockset = {.vfs = i->vfs, .v = {i}, .n = 1};
+    int rc;
+
+    sfs_mutex_unlock(&i->lock);
+    rc = sfs_vfs_catalog_room(i->vfs, SFS_ACL_MAX_BYTES + 1024);
+    sfs_lockset_lock(&lockset, 1, false);
+    if (!rc)
+        rc = i->dead ? -ENOENT : set_attr(i, attr, set);
+    if (!rc)
+        rc = sfs_acl_follow_mode(i);
+    sfs_lockset_unlock(&lockset);
+    sfs_mutex_lock(&i->lock);
+    return rc;
+}
+
 int sfs_vfs_setattr(struct sfs_vfs *vfs, uint64_t ino, const struct stat *attr, unsigned set,
                     const struct sfs_cred *cred, struct stat *out)
 {
     struct sfs_inode *i;
     int rc = sfs_vfs_writable(vfs);
 
+    (void)cred; /* who may is the kernel's to say */
     if (rc)
         return rc;
     rc = sfs_inode_get(vfs, ino, &i);
@@ -283,8 +300,10 @@ int sfs_vfs_setattr(struct sfs_vfs *vfs, uint64_t ino, const struct stat *attr, 
         if (!rc)
             rc = sfs_inode_truncate(i, (uint64_t)attr->st_size);
     }
-    if (!rc && (set & ~SFS_SET_SIZE))
-        rc = set_attr(i, attr, set, cred);
+    if (!rc && (set & SFS_SET_MODE) && (i->row.flags & SFS_INODE_HAS_XATTR))
+        rc = set_attr_and_list(i, attr, set);
+    else if (!rc && (set & ~SFS_SET_SIZE))
+        rc = set_attr(i, attr, set);
     if (!rc && out)
         rc = sfs_inode_stat(i, out);
     sfs_inode_modify_end(i);

@@ -7,9 +7,11 @@
  * agree with the entries. */
 #include "fs/vfs/names.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define ROOM_CREATE_BYTES 2048u /* inode, entry, and what their B-trees may need */
+#define ROOM_LISTS_BYTES (2 * SFS_ACL_MAX_BYTES)
 
 /* --- what names are ------------------------------------------------------------------------------------- */
 
@@ -149,12 +151,13 @@ struct making {
     const struct sfs_cred *cred;
 };
 
-/* Mode and group by the rules of set-gid directories. Parent locked. */
-static void new_row(struct sfs_inode *parent, const struct making *m, struct sfs_inode_row *row)
+/* Mode and group by the rules of set-gid directories and access lists. Parent locked. */
+static void new_row(struct sfs_inode *parent, const struct making *m, struct sfs_inherited *lists,
+                    struct sfs_inode_row *row)
 {
     const struct sfs_cred *cred = m->cred;
     struct sfs_time now = sfs_vfs_now(parent->vfs);
-    mode_t mode = S_ISLNK(m->mode) ? m->mode : m->mode & ~(cred->umask & 0777);
+    mode_t mode = S_ISLNK(m->mode) || lists ? m->mode : m->mode & ~(cred->umask & 0777);
     gid_t gid = cred->gid;
 
     if (parent->row.mode & S_ISGID) {
@@ -162,7 +165,7 @@ static void new_row(struct sfs_inode *parent, const struct making *m, struct sfs
         if (S_ISDIR(mode))
             mode |= S_ISGID;
     }
-    if (!S_ISDIR(mode) && (mode & S_ISGID) && (mode & S_IXGRP) && !cred->privileged && gid != cred->gid)
+    if (!S_ISDIR(mode) && (mode & S_ISGID) && (mode & S_IXGRP) && !sfs_cred_in_group(cred, gid))
         mode &= ~(mode_t)S_ISGID;
     *row = (struct sfs_inode_row){
         .space = parent->vfs->space,
@@ -178,10 +181,13 @@ static void new_row(struct sfs_inode *parent, const struct making *m, struct sfs
         .btime = now,
         .parent = S_ISDIR(mode) ? parent->ino : 0,
     };
+    if (lists)
+        sfs_inherited_apply(lists, row);
 }
 
 /* Catalog and parent locked: the rows. The entry comes first: it is what may find no place. */
-static int insert_rows(struct sfs_inode *parent, const struct making *m, struct sfs_inode_row *row)
+static int insert_rows(struct sfs_inode *parent, const struct making *m, const struct sfs_inherited *lists,
+                       struct sfs_inode_row *row)
 {
     struct sfs_catalog *cat = parent->vfs->cat;
     struct sfs_dentry_row old;
@@ -201,6 +207,8 @@ static int insert_rows(struct sfs_inode *parent, const struct making *m, struct 
     rc = sfs_catalog_inode_insert(cat, row);
     if (!rc && m->target)
         rc = sfs_catalog_inline_set(cat, row->ino, m->target, m->target_len);
+    if (!rc && lists)
+        rc = sfs_inherited_store(cat, lists, row);
     if (!rc && S_ISDIR(row->mode)) {
         parent->row.nlink++;
         rc = sfs_inode_update_now(parent);
@@ -212,18 +220,27 @@ static int insert_rows(struct sfs_inode *parent, const struct making *m, struct 
 
 static int make_locked(struct sfs_inode *parent, const struct making *m, struct sfs_inode_row *row)
 {
+    struct sfs_inherited *lists = NULL;
     int rc = sfs_directory_check(parent);
 
     if (rc)
         return rc;
     if (S_ISDIR(m->mode) && parent->row.nlink >= SFS_LINK_MAX)
         return -EMLINK;
-    new_row(parent, m, row);
+    if (!S_ISLNK(m->mode))
+        rc = sfs_inherited_load(parent, &lists);
+    if (!rc && lists)
+        rc = sfs_vfs_catalog_room(parent->vfs, ROOM_CREATE_BYTES + ROOM_LISTS_BYTES);
+    if (rc)
+        goto out;
+    new_row(parent, m, lists, row);
     sfs_catalog_lock(parent->vfs->cat);
-    rc = insert_rows(parent, m, row);
+    rc = insert_rows(parent, m, lists, row);
     sfs_catalog_unlock(parent->vfs->cat);
     if (!rc && m->name)
         sfs_inode_touch(parent, true);
+out:
+    free(lists);
     return rc;
 }
 

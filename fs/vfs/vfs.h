@@ -27,7 +27,14 @@ int sfs_vfs_close(struct sfs_vfs *vfs);
 uint64_t sfs_vfs_root(const struct sfs_vfs *vfs);
 int sfs_vfs_set_readonly(struct sfs_vfs *vfs, bool readonly); /* remount; to read-only: commits first */
 
-struct sfs_cred { uid_t uid; gid_t gid; mode_t umask; bool privileged; /* may keep set-gid and chown */ };
+struct sfs_cred {
+    uid_t uid;
+    gid_t gid;
+    mode_t umask;               /* mode arguments come without it being applied: a default access list takes its place */
+    bool privileged;            /* may keep set-gid of any group */
+    bool (*in_group)(void *ctx, gid_t gid); /* supplementary groups; asked for at need. NULL: has none */
+    void *ctx;
+};
 
 /* Look-up count: lookup, mknod, mkdir, symlink, create, link each count 1 on success for the inode they return; forget takes n back. An inode with a count stays in memory, and keeps its
  * attributes; an unlinked file keeps its contents until the last close. */
@@ -79,6 +86,7 @@ int sfs_vfs_lseek(struct sfs_file *f, uint64_t off, int whence, uint64_t *out); 
 /* Copies by reference (reflink) where offsets are aligned to SFS_BLOCK (or reach the end of the file), else by bytes. *n = bytes copied. */
 int sfs_vfs_copy_range(struct sfs_file *in, uint64_t off_in, struct sfs_file *out, uint64_t off_out, uint64_t len, size_t *n);
 
+/* user.*, trusted.*, security.*, and POSIX access lists: system.posix_acl_access (follows and sets the mode) and _default (inherited by what is made in the directory). */
 int sfs_vfs_setxattr(struct sfs_vfs *vfs, uint64_t ino, const char *name, const void *value, size_t len, int flags, const struct sfs_cred *cred);  /* XATTR_CREATE, XATTR_REPLACE; limits of Linux */
 int sfs_vfs_getxattr(struct sfs_vfs *vfs, uint64_t ino, const char *name, void *buf, size_t cap, size_t *len);
 int sfs_vfs_listxattr(struct sfs_vfs *vfs, uint64_t ino, char *buf, size_t cap, size_t *len);

@@ -707,6 +707,7 @@ VFS_TEST(extended_attributes)
     cr_assert_eq(sfs_vfs_setxattr(vfs, ino, "user.big", buf, 65536, 0, &root), 0);
     cr_assert_eq(sfs_vfs_setxattr(vfs, ino, "user.big", buf, 65537, 0, &root), -E2BIG);
     cr_assert_eq(sfs_vfs_setxattr(vfs, ino, "system.posix_acl_access", buf, 4, 0, &root), -EOPNOTSUPP);
+    cr_assert_eq(sfs_vfs_setxattr(vfs, ino, "system.other", buf, 4, 0, &root), -EOPNOTSUPP);
     reopen(f);
     cr_assert_eq(sfs_vfs_getxattr(vfs, ino, "user.a", buf, 1, &n), -ERANGE);
     cr_assert_eq(sfs_vfs_getxattr(vfs, ino, "user.big", NULL, 0, &n), 0);
@@ -715,6 +716,125 @@ VFS_TEST(extended_attributes)
     cr_assert_eq(n, strlen("user.a") + strlen("user.big") + 2);
     cr_assert_eq(sfs_vfs_removexattr(vfs, ino, "user.a"), 0);
     cr_assert_eq(sfs_vfs_removexattr(vfs, ino, "user.a"), -ENODATA);
+    finish(f);
+}
+
+/* An access list as the kernel hands it over; a named user where uid isn't 0. */
+static size_t make_list(uint8_t *out, unsigned owner, unsigned uid, unsigned rights, unsigned group, unsigned other)
+{
+    struct {
+        uint16_t tag, perm;
+        uint32_t id;
+    } e[5] = {{1, (uint16_t)owner, UINT32_MAX}}; /* ACL_USER_OBJ … */
+    uint32_t version = 2;
+    size_t n = 1;
+
+    if (uid) {
+        e[n].tag = 2;
+        e[n].perm = (uint16_t)rights;
+        e[n++].id = uid;
+    }
+    e[n].tag = 4;
+    e[n].perm = (uint16_t)group;
+    e[n++].id = UINT32_MAX;
+    if (uid) {
+        e[n].tag = 16;
+        e[n].perm = (uint16_t)(rights | group);
+        e[n++].id = UINT32_MAX;
+    }
+    e[n].tag = 32;
+    e[n].perm = (uint16_t)other;
+    e[n++].id = UINT32_MAX;
+    memcpy(out, &version, 4);
+    memcpy(out + 4, e, n * sizeof(e[0]));
+    return 4 + n * sizeof(e[0]);
+}
+
+static mode_t mode_of(uint64_t ino)
+{
+    struct stat st = {0};
+
+    cr_assert_eq(sfs_vfs_getattr(vfs, ino, &st), 0);
+    return st.st_mode & 07777;
+}
+
+VFS_TEST(access_lists_and_modes_go_together)
+{
+    uint8_t acl[64], got[64];
+    size_t n, len;
+    struct stat st;
+    struct sfs_cred user = {.uid = 7, .gid = 8, .umask = 077};
+
+    begin(f, 64, SFS_MIRROR2);
+    cr_assert_eq(sfs_vfs_mknod(vfs, top(), "f", 0644, 0, &root, &st), 0);
+    uint64_t ino = st.st_ino;
+    len = make_list(acl, 6, 1000, 6, 4, 0);
+    cr_assert_eq(sfs_vfs_setxattr(vfs, ino, "system.posix_acl_access", acl, len, 0, &root), 0);
+    cr_assert_eq(mode_of(ino), 0660, "the mask is the group's part of the mode");
+    st.st_mode = 0700;
+    cr_assert_eq(sfs_vfs_setattr(vfs, ino, &st, SFS_SET_MODE, &root, NULL), 0);
+    reopen(f);
+    cr_assert_eq(sfs_vfs_getxattr(vfs, ino, "system.posix_acl_access", got, sizeof(got), &n), 0);
+    cr_assert_eq(n, len);
+    cr_assert_eq(got[4 + 3 * 8 + 2], 0, "chmod takes the mask");
+    cr_assert_eq(got[4 + 8 + 2], 6, "and nothing of the named user");
+    cr_assert_eq(mode_of(ino), 0700);
+    /* What the mode says too isn't stored. */
+    len = make_list(acl, 6, 0, 0, 4, 4);
+    cr_assert_eq(sfs_vfs_setxattr(vfs, ino, "system.posix_acl_access", acl, len, 0, &root), 0);
+    cr_assert_eq(sfs_vfs_getxattr(vfs, ino, "system.posix_acl_access", got, sizeof(got), &n), -ENODATA);
+    cr_assert_eq(mode_of(ino), 0644);
+    cr_assert_eq(sfs_vfs_removexattr(vfs, ino, "system.posix_acl_access"), 0);
+    cr_assert_eq(sfs_vfs_setxattr(vfs, ino, "system.posix_acl_default", acl, len, 0, &root), -EACCES);
+
+    /* Inheritance: the list takes the place of the umask. */
+    cr_assert_eq(sfs_vfs_mkdir(vfs, top(), "d", 0777, &root, &st), 0);
+    uint64_t dir = st.st_ino;
+    len = make_list(acl, 7, 1000, 7, 5, 0);
+    cr_assert_eq(sfs_vfs_setxattr(vfs, dir, "system.posix_acl_default", acl, len, 0, &root), 0);
+    cr_assert_eq(mode_of(dir), 0755);
+    cr_assert_eq(sfs_vfs_mknod(vfs, dir, "f", 0666, 0, &user, &st), 0);
+    cr_assert_eq(st.st_mode & 07777, 0660);
+    cr_assert_eq(sfs_vfs_getxattr(vfs, st.st_ino, "system.posix_acl_access", got, sizeof(got), &n), 0);
+    cr_assert_eq(got[4 + 3 * 8 + 2], 6, "the mask is no more than was asked for");
+    cr_assert_eq(sfs_vfs_getxattr(vfs, st.st_ino, "system.posix_acl_default", got, sizeof(got), &n), -ENODATA);
+    cr_assert_eq(sfs_vfs_mkdir(vfs, dir, "d", 0777, &user, &st), 0);
+    cr_assert_eq(st.st_mode & 07777, 0770);
+    cr_assert_eq(sfs_vfs_getxattr(vfs, st.st_ino, "system.posix_acl_default", got, sizeof(got), &n), 0);
+    cr_assert(n == len && !memcmp(got, acl, len));
+    cr_assert_eq(sfs_vfs_symlink(vfs, dir, "l", "f", &user, &st), 0);
+    cr_assert_eq(sfs_vfs_setxattr(vfs, st.st_ino, "system.posix_acl_access", acl, len, 0, &root), -EOPNOTSUPP);
+    finish(f);
+}
+
+static bool is_9(void *ctx, gid_t gid)
+{
+    (void)ctx;
+    return gid == 9;
+}
+
+VFS_TEST(set_gid_stays_for_members_only)
+{
+    uint8_t acl[64];
+    struct stat st;
+    struct sfs_cred member = {.uid = 7, .gid = 8, .in_group = is_9}, other = {.uid = 7, .gid = 8};
+
+    begin(f, 64, SFS_MIRROR2);
+    cr_assert_eq(sfs_vfs_mkdir(vfs, top(), "d", 0777, &root, &st), 0);
+    uint64_t dir = st.st_ino;
+    st.st_gid = 9;
+    st.st_mode = 02777;
+    cr_assert_eq(sfs_vfs_setattr(vfs, dir, &st, SFS_SET_GID | SFS_SET_MODE, &root, NULL), 0);
+    cr_assert_eq(sfs_vfs_mknod(vfs, dir, "a", 02755, 0, &other, &st), 0);
+    cr_assert_eq(st.st_mode & 07777, 0755);
+    cr_assert_eq(st.st_gid, 9);
+    cr_assert_eq(sfs_vfs_mknod(vfs, dir, "b", 02755, 0, &member, &st), 0);
+    cr_assert_eq(st.st_mode & 07777, 02755);
+    size_t len = make_list(acl, 7, 1000, 7, 5, 0);
+    cr_assert_eq(sfs_vfs_setxattr(vfs, st.st_ino, "system.posix_acl_access", acl, len, 0, &member), 0);
+    cr_assert_eq(mode_of(st.st_ino), 02770);
+    cr_assert_eq(sfs_vfs_setxattr(vfs, st.st_ino, "system.posix_acl_access", acl, len, 0, &other), 0);
+    cr_assert_eq(mode_of(st.st_ino), 0770);
     finish(f);
 }
 
