@@ -398,17 +398,19 @@ static int clear_store(const struct sfs_store *s)
  * not be cleared. */
 static int admit(struct sfs_replicas *r, const struct sfs_store *s, struct sfs_replica **out)
 {
-    reap(r, false);
     if (r->readonly)
         return -EROFS;
-    if (r->failed)
-        return r->failed;
+    /* Its loss may still have to be told: told after it has joined anew, that would be taken for another one. */
+    int rc = sfs_rset_settle(r, true);
+    if (rc)
+        return rc;
+    reap(r, false);
     for (unsigned i = 0; i < r->n; i++)
         if (r->v[i]->state != SFS_REPLICA_GONE && r->v[i]->store.id == s->id)
             return -EEXIST;
     if (r->n == SFS_REPLICAS_MAX)
         return -E2BIG;
-    int rc = sfs_rset_load(r);
+    rc = sfs_rset_load(r);
     if (!rc)
         rc = clear_store(s);
     if (rc)

@@ -220,23 +220,45 @@ static void begin(struct run *r)
     h->began_ns = sfs_env_mono_ns(h->env);
     sfs_mutex_unlock(&h->lock);
     char size[16], text[160];
-    snprintf(text, sizeof(text), "healing %u slab groups, about %s to write", r->n, sfs_size_format(total, size));
+    snprintf(text, sizeof(text), "healing %u slab group%s, about %s to write", r->n, r->n == 1 ? "" : "s", sfs_size_format(total, size));
     h->ops.event(h->ops.ctx, "info", "heal-started", text);
+}
+
+static const char *slabs_were(unsigned n)
+{
+    return n == 1 ? "slab was" : "slabs were";
+}
+
+static const char *groups_are(unsigned n)
+{
+    return n == 1 ? "slab group is" : "slab groups are";
 }
 
 static void finish(struct run *r, char *text, size_t cap)
 {
     struct sfs_heal *h = r->h;
     if (r->hopeless && !r->result)
-        snprintf(text, cap, "%u slabs were built anew and verified; %u slabs have no copy on the disks that are here, and wait for their disk to return", r->healed, r->hopeless);
+        snprintf(text, cap,
+                 "%u %s built anew and verified; %u %s no copy on the disks that are here, and wait%s for %s disk "
+                 "to return",
+                 r->healed, slabs_were(r->healed), r->hopeless, r->hopeless == 1 ? "slab has" : "slabs have",
+                 r->hopeless == 1 ? "s" : "", r->hopeless == 1 ? "its" : "their");
     else if (!r->n && !r->result)
         snprintf(text, cap, "nothing to heal");
     else if (r->result)
-        snprintf(text, cap, "%u slabs were built anew and verified, %u slab groups are still degraded: %s", r->healed, r->left, r->why);
+        snprintf(text, cap, "%u %s built anew and verified, %u %s still degraded: %s", r->healed,
+                 slabs_were(r->healed), r->left, groups_are(r->left), r->why);
     else if (r->damaged)
-        snprintf(text, cap, "%u slabs were built anew; %llu bytes had no good copy left and stay damaged", r->healed, (unsigned long long)r->damaged);
+        snprintf(text, cap, "%u %s built anew; %llu bytes had no good copy left and stay damaged", r->healed,
+                 slabs_were(r->healed), (unsigned long long)r->damaged);
     else
-        snprintf(text, cap, "%u slabs were built anew and verified: everything has full redundancy again", r->healed);
+        snprintf(text, cap, "%u %s built anew and verified: everything has full redundancy again", r->healed,
+                 slabs_were(r->healed));
+    if (!r->result) { /* what was to be done was an estimate: this is what it came to */
+        sfs_mutex_lock(&h->lock);
+        h->status.total = h->status.done;
+        sfs_mutex_unlock(&h->lock);
+    }
     if (r->n)
         h->ops.event(h->ops.ctx, r->result || r->damaged ? "error" : "info", r->result ? "heal-incomplete" : "heal-done", text);
 }

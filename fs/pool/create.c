@@ -116,37 +116,73 @@ static int check_pairs(struct newcomers *ns, unsigned i, struct sfs_error *err)
     for (unsigned k = 0; k < i; k++) {
         const struct newcomer *o = &ns->v[k];
         if (c->probe.dev == o->probe.dev && c->probe.ino == o->probe.ino && c->probe.kind == o->probe.kind)
-            return sfs_error_set(err, -EEXIST, "%s and %s are the same disk under two paths. Name it once.", o->spec->path, c->spec->path);
-        if (c->probe.kind != SFS_DISK_SIM && c->probe.host_dev && c->probe.host_dev == o->probe.host_dev) {
-            char text[SFS_PATH_BYTES * 2 + 160];
-            snprintf(text, sizeof(text), "%s and %s lie on the same device: if it fails, both are lost at once.", o->path, c->path);
-            add_warning(ns->warn, text);
-        }
+            return sfs_error_set(err, -EEXIST, "%s and %s are the same disk under two paths. Name it once.",
+                                 o->spec->path, c->spec->path);
     }
     return 0;
 }
 
+static bool same_device(const struct newcomer *a, const struct newcomer *b)
+{
+    return a->probe.kind != SFS_DISK_SIM && a->probe.host_dev && a->probe.host_dev == b->probe.host_dev;
+}
+
+/* One warning a device, however many of the disks lie on it. */
+static void warn_of_shared_devices(struct newcomers *ns)
+{
+    for (unsigned i = 0; i < ns->n; i++) {
+        char list[SFS_PATH_BYTES], text[SFS_PATH_BYTES + 160];
+        size_t len = 0;
+        unsigned count = 0, more = 0, told = 0;
+        for (unsigned k = 0; k < i; k++)
+            told += same_device(&ns->v[i], &ns->v[k]);
+        for (unsigned k = i; k < ns->n && !told; k++) {
+            const char *path = ns->v[k].path;
+            if (!same_device(&ns->v[i], &ns->v[k]))
+                continue;
+            count++;
+            if (more || len + strlen(path) + 8 > sizeof(list))
+                more++;
+            else
+                len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", path);
+        }
+        if (count < 2)
+            continue;
+        if (more)
+            snprintf(text, sizeof(text), "%s and %u more lie on the same device: if it fails, all %u are lost at once.",
+                     list, more, count);
+        else
+            snprintf(text, sizeof(text), "%s lie on the same device: if it fails, %s are lost at once.", list,
+                     count == 2 ? "both" : "all of them");
+        add_warning(ns->warn, text);
+    }
+}
+
 static bool name_taken(const struct newcomers *ns, unsigned i, struct sfs_pool *p, const char *name)
 {
-    for (unsigned k = 0; k < i; k++)
-        if (!strcmp(ns->v[k].label.disk_name, name))
+    for (unsigned k = 0; k < ns->n; k++)
+        if (k != i && !strcmp(ns->v[k].label.disk_name, name))
             return true;
     return p && sfs_pool_disk_by_name(p, name);
 }
 
-/* The name asked for, or one made from the path's last part. */
-static int settle_name(struct newcomers *ns, unsigned i, struct sfs_pool *p, struct sfs_error *err)
+/* The name asked for. */
+static int settle_given_name(struct newcomers *ns, unsigned i, struct sfs_pool *p, struct sfs_error *err)
+{
+    struct newcomer *c = &ns->v[i];
+    int rc = sfs_name_check(c->spec->name, "disk name", err);
+    if (!rc && name_taken(ns, i, p, c->spec->name))
+        rc = sfs_error_set(err, -EEXIST, "there is a disk named %s already.", c->spec->name);
+    if (!rc)
+        snprintf(c->label.disk_name, SFS_NAME_MAX + 1, "%s", c->spec->name);
+    return rc;
+}
+
+/* A name made from the path's last part. */
+static void settle_own_name(struct newcomers *ns, unsigned i, struct sfs_pool *p)
 {
     struct newcomer *c = &ns->v[i];
     char *out = c->label.disk_name;
-    if (c->spec->name) {
-        int rc = sfs_name_check(c->spec->name, "disk name", err);
-        if (!rc && name_taken(ns, i, p, c->spec->name))
-            rc = sfs_error_set(err, -EEXIST, "there is a disk named %s already.", c->spec->name);
-        if (!rc)
-            snprintf(out, SFS_NAME_MAX + 1, "%s", c->spec->name);
-        return rc;
-    }
     const char *last = strrchr(c->path, '/'), *base = last ? last + 1 : c->path;
     if (!strncmp(base, "sim:", 4))
         base += 4;
@@ -160,7 +196,19 @@ static int settle_name(struct newcomers *ns, unsigned i, struct sfs_pool *p, str
     snprintf(out, SFS_NAME_MAX + 1, "%s", stem);
     for (unsigned k = 2; name_taken(ns, i, p, out); k++)
         snprintf(out, SFS_NAME_MAX + 1, "%s-%u", stem, k);
-    return 0;
+}
+
+/* Names that were asked for come first: what is made of a path gives way to them. */
+static int settle_names(struct newcomers *ns, struct sfs_pool *p, struct sfs_error *err)
+{
+    int rc = 0;
+    for (unsigned i = 0; !rc && i < ns->n; i++)
+        if (ns->v[i].spec->name)
+            rc = settle_given_name(ns, i, p, err);
+    for (unsigned i = 0; !rc && i < ns->n; i++)
+        if (!ns->v[i].spec->name)
+            settle_own_name(ns, i, p);
+    return rc;
 }
 
 static int examine(struct newcomers *ns, const struct sfs_disk_spec *specs, struct sfs_pool *p, struct sfs_error *err)
@@ -176,9 +224,11 @@ static int examine(struct newcomers *ns, const struct sfs_disk_spec *specs, stru
             rc = check_probe(ns, c, p, err);
         if (!rc)
             rc = check_pairs(ns, i, err);
-        if (!rc)
-            rc = settle_name(ns, i, p, err);
     }
+    if (!rc)
+        rc = settle_names(ns, p, err);
+    if (!rc)
+        warn_of_shared_devices(ns);
     return rc;
 }
 

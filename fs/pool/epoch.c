@@ -142,19 +142,41 @@ static struct sfs_pool_disk *replica_candidate(struct sfs_pool *p, unsigned *hav
     return best;
 }
 
+/* Notes what the replica set says. It may have been lost again by now: whoever loses it takes it out of the set
+ * before the flag is cleared (sfs_pool_on_replica_lost), so a flag set before looking is never wrong for good. */
+static bool note_replica(struct sfs_pool *p, struct sfs_pool_disk *pd)
+{
+    int ids[SFS_LABEL_PEERS], id = sfs_pool_store_id(p, pd);
+    bool in = false;
+    sfs_mutex_lock(&p->lock);
+    pd->replica = true;
+    sfs_mutex_unlock(&p->lock);
+    unsigned n = sfs_replicas_ids(p->replicas, ids, SFS_LABEL_PEERS);
+    for (unsigned i = 0; i < n; i++)
+        in |= ids[i] == id;
+    if (!in) {
+        sfs_mutex_lock(&p->lock);
+        pd->replica = false;
+        sfs_mutex_unlock(&p->lock);
+    }
+    return in;
+}
+
 static int mend_one(struct sfs_pool *p, struct sfs_pool_disk *pd)
 {
     struct sfs_store s;
     struct sfs_error err = {0};
     sfs_pool_store(pd->disk, pd->name, sfs_pool_store_id(p, pd), &s);
     int rc = sfs_replicas_add(p->replicas, &s, &err);
-    sfs_mutex_lock(&p->lock);
-    pd->replica = rc == 0;
-    if (rc)
+    if (!rc && !note_replica(p, pd))
+        rc = -ENODEV;
+    if (rc) {
+        sfs_mutex_lock(&p->lock);
         pd->retry_ns = sfs_env_mono_ns(p->env) + 60000000000ull;
-    sfs_mutex_unlock(&p->lock);
-    if (!rc)
+        sfs_mutex_unlock(&p->lock);
+    } else {
         rc = sfs_pool_bump_epoch(p, 0);
+    }
     char text[1200];
     if (rc)
         snprintf(text, sizeof(text), "a copy of the catalog could not be made on it: %s", err.code ? err.text : strerror(-rc));

@@ -170,4 +170,13 @@ done
 run 1 pool import a b c d img
 run 0 pool create tank a,size=80M b,size=80M --slab-size 1M
 run 0 pool destroy tank --yes
+
+echo "== names that were asked for come first; one warning a device"
+run 0 pool create tank a,size=80M b,size=80M,name=a c,size=80M,name=a-2 --slab-size 1M
+has out '^  a-3 +online .*/a$' '^  a +online .*/b$' '^  a-2 +online .*/c$'
+[ "$(grep -c 'lie on the same device' err)" -eq 1 ] || { echo "FAIL: not one warning about the device:"; cat err; failed=1; }
+has err "^spacesfs: warning: $work/a, $work/b, $work/c lie on the same device: if it fails, all of them are lost at once\.$"
+run 1 disk add tank d,size=80M,name=a-3
+has err 'disk named a-3'
+run 0 pool destroy tank --yes
 exit $failed

@@ -109,6 +109,34 @@ Test(replicas, a_loss_found_by_another_thread_is_waited_for)
         fx_sim(seed, commit_beside_loss, NULL);
 }
 
+/* A store that was lost joins anew while its loss is still being recorded: it is in the set only when that is done,
+ * so that whoever is told never takes the old loss for one of the new member. */
+static void join_beside_loss(struct sfs_env *e, void *arg)
+{
+    struct fixture y;
+    struct sfs_thread *t;
+    (void)arg;
+    fx_init(&y, e, 2, 1);
+    CHECK_RC(fx_create(&y), 0);
+    CHECK_RC(fx_open_attached(&y, WAL_LIMIT), 0);
+    y.r->ev.on_lost = slow_lost;
+    CHECK_RC(sfs_thread_start(e, "drop", drop_main, &y, &t), 0);
+    while (sfs_replicas_count(y.r) == 2)
+        sfs_env_yield(e);
+    CHECK(y.lost[2] == 0);
+    CHECK_RC(sfs_replicas_add(y.r, &y.stores[1], NULL), 0);
+    CHECK(y.lost[2] == 1);
+    CHECK(sfs_replicas_count(y.r) == 2);
+    sfs_thread_join(t);
+    fx_free(&y);
+}
+
+Test(replicas, a_store_joins_anew_only_when_its_loss_was_told)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++)
+        fx_sim(seed, join_beside_loss, NULL);
+}
+
 Test(replicas, all_stores_lost)
 {
     fill(1, 2);
