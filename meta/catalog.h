@@ -62,6 +62,8 @@ struct sfs_disk_row {
     int64_t lost_since;           /* unix seconds; 0 = present: when it was found missing or failed */
     uint64_t read_errors, write_errors, checksum_errors;
     bool replica;
+    uint64_t label_seen;          /* generation of its label that is known to be on it: one with a lower generation is the disk as it was before */
+    bool suspect;                 /* what is on it may not be what was written to it: to be verified whole */
 };
 int sfs_catalog_disk_put(struct sfs_catalog *cat, struct sfs_disk_row *row);   /* insert (id 0) or update */
 int sfs_catalog_disk_delete(struct sfs_catalog *cat, int id);

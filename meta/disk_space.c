@@ -47,7 +47,8 @@ int sfs_catalog_disk_put(struct sfs_catalog *cat, struct sfs_disk_row *row)
         SFS_ARGS(SFS_INT(disk), SFS_BLOB(row->uuid.b, sizeof(row->uuid.b)), SFS_TEXT(row->name),
                  SFS_INT(row->kind), SFS_INT(row->media), SFS_INT(row->usage), SFS_TEXT(row->path),
                  SFS_INT(row->capacity_slabs), SFS_INT(row->lost_since), SFS_INT(row->read_errors),
-                 SFS_INT(row->write_errors), SFS_INT(row->checksum_errors), SFS_INT(row->replica)));
+                 SFS_INT(row->write_errors), SFS_INT(row->checksum_errors), SFS_INT(row->replica),
+                 SFS_INT(row->label_seen), SFS_INT(row->suspect)));
     if (rc < 0)
         return rc;
     if (rc == 0)
@@ -85,6 +86,8 @@ static bool decode_disk(sqlite3_stmt *st, struct sfs_disk_row *row)
     row->write_errors = sfs_col_uint(st, 10, INT64_MAX, &ok);
     row->checksum_errors = sfs_col_uint(st, 11, INT64_MAX, &ok);
     row->replica = sfs_col_uint(st, 12, 1, &ok) == 1;
+    row->label_seen = sfs_col_uint(st, 13, INT64_MAX, &ok);
+    row->suspect = sfs_col_uint(st, 14, 1, &ok) == 1;
     return ok;
 }
 

@@ -28,6 +28,9 @@ struct probe {
     struct sfs_replica *rep;
     enum found found;
     int rc; /* FAILED: -errno */
+    enum found found_first; /* these two: before its WAL was mended from the others */
+    int64_t seq_first;
+    bool behind; /* older than a crash explains, or worse, measured by the one that is about to be chosen */
     int64_t seq, pages, state_page;
     int64_t wal_bytes, db_bytes;
 };
@@ -60,15 +63,17 @@ static int read_state(sqlite3 *db, struct probe *p, bool check)
 }
 
 /* Opens the catalog as store i's WAL has it; pages of the database come from store i, or from another where
- * they are bad. Writes nothing. */
+ * they are bad (but not from one that is behind). Writes nothing. */
 static int look(struct recovery *v, unsigned i, bool check)
 {
     struct sfs_store stores[SFS_REPLICAS_MAX];
     struct sfs_replicas *sub = NULL;
     sqlite3 *db = NULL;
+    unsigned n = 0;
     for (unsigned k = 0; k < v->n; k++)
-        stores[k] = v->p[(i + k) % v->n].rep->store;
-    int rc = sfs_replicas_open(v->r->env, stores, v->n, NULL, true, &sub);
+        if (k == 0 || !v->p[(i + k) % v->n].behind)
+            stores[n++] = v->p[(i + k) % v->n].rep->store;
+    int rc = sfs_replicas_open(v->r->env, stores, n, NULL, true, &sub);
     if (!rc)
         rc = sfs_db_open(sub, true, &db);
     if (!rc)
@@ -98,6 +103,16 @@ static void probe(struct recovery *v, unsigned i)
     p->found = rc == 0 ? FOUND_GOOD : rc == -EUCLEAN ? FOUND_DAMAGED : FOUND_FAILED;
 }
 
+/* A crash leaves stores at most one commit apart: the next begins when the last is durable everywhere. A store without a WAL had its last commit durable everywhere before that was emptied. */
+static void measure(struct recovery *v, const struct probe *best)
+{
+    int64_t explained = best->wal_bytes > 0 ? 1 : 0;
+    for (unsigned i = 0; i < v->n; i++) {
+        struct probe *p = &v->p[i];
+        p->behind = p != best && p->found_first != FOUND_FAILED && (p->found_first != FOUND_GOOD || best->seq - p->seq_first > explained);
+    }
+}
+
 /* The newest one that holds together. */
 static struct probe *choose(struct recovery *v)
 {
@@ -108,6 +123,7 @@ static struct probe *choose(struct recovery *v)
                 best = &v->p[i];
         if (!best || v->clean)
             return best;
+        measure(v, best);
         best->rc = look(v, (unsigned)(best - v->p), true);
         if (!best->rc)
             return best;
@@ -140,6 +156,64 @@ static int none_left(struct recovery *v, struct sfs_error *err)
                          strerror(-rc));
 }
 
+/* The one chosen is older than another one that does not hold together: going back in silence would lose what
+ * was promised. */
+static int too_old(struct recovery *v, struct sfs_error *err)
+{
+    const struct probe *newest = v->best;
+    for (unsigned i = 0; i < v->n; i++)
+        if (v->p[i].seq > newest->seq)
+            newest = &v->p[i];
+    if (newest->seq - v->best->seq <= 1)
+        return 0;
+    return sfs_error_set(err, -EUCLEAN,
+                         "The newest copy of the catalog, on %s, is damaged, and the best of the others, on %s, is older by %lld commits. The pool was left as it is. If another disk "
+                         "with the catalog can be had, connect it; else run spacesfs-check, which can go back to an older state.",
+                         newest->rep->store.name, v->best->rep->store.name, (long long)(newest->seq - v->best->seq));
+}
+
+struct mending {
+    struct recovery *v;
+    struct probe *p;
+};
+
+static int put_in_wal(void *ctx, uint64_t off, const void *bytes, size_t len)
+{
+    struct mending *m = ctx;
+    const struct sfs_store *s = &m->p->rep->store;
+    int rc = s->ops->write(s->ctx, SFS_WAL_FILE, bytes, len, off);
+    if (rc)
+        return rc;
+    sfs_mutex_lock(&m->v->r->m);
+    sfs_rset_mended(m->v->r, s->id, SFS_WAL_FILE, off);
+    sfs_mutex_unlock(&m->v->r->m);
+    return 0;
+}
+
+/* What one store's WAL has bad and another's has good. Read-only it is done in memory, for the one that is chosen. */
+static int mend_wals(struct recovery *v)
+{
+    const struct sfs_store *stores[SFS_REPLICAS_MAX];
+    for (unsigned i = 0; i < v->n; i++)
+        stores[i] = &v->p[i].rep->store;
+    for (unsigned i = 0; i < v->n; i++) {
+        struct mending m = {v, &v->p[i]};
+        unsigned mended = 0;
+        if (v->p[i].found == FOUND_FAILED || v->p[i].wal_bytes == 0)
+            continue;
+        int rc = sfs_wal_mend(stores, v->n, i, put_in_wal, &m, &mended);
+        if (rc == -ENOMEM)
+            return rc;
+        if (rc) {
+            v->p[i].found = FOUND_FAILED;
+            v->p[i].rc = rc;
+        } else if (mended) {
+            probe(v, i);
+        }
+    }
+    return 0;
+}
+
 static int look_at_all(struct recovery *v, struct sfs_error *err)
 {
     for (unsigned i = 0; i < v->r->n; i++)
@@ -154,9 +228,22 @@ static int look_at_all(struct recovery *v, struct sfs_error *err)
         v->clean &=
             p->found == FOUND_GOOD && p->wal_bytes == 0 && p->seq == first->seq && p->pages == first->pages;
     }
+    for (unsigned i = 0; i < v->n; i++) {
+        v->p[i].found_first = v->p[i].found;
+        v->p[i].seq_first = v->p[i].seq;
+    }
+    v->r->merge = v->r->readonly && v->n > 1;
+    int rc = v->clean || v->r->readonly || v->n == 1 ? 0 : mend_wals(v);
+    if (rc)
+        return sfs_error_set(err, rc, "The catalog could not be recovered: %s.", strerror(-rc));
     v->best = choose(v);
     if (!v->best)
         return none_left(v, err);
+    rc = too_old(v, err);
+    if (rc)
+        return rc;
+    for (unsigned i = 0; i < v->n; i++)
+        v->p[i].rep->behind = v->p[i].behind;
     for (unsigned i = 0; i < v->n; i++)
         if (v->p[i].db_bytes > 0 && (uint64_t)v->p[i].db_bytes / SFS_PAGE_BYTES > v->file_pages)
             v->file_pages = (uint64_t)v->p[i].db_bytes / SFS_PAGE_BYTES;
@@ -206,7 +293,7 @@ static int best_pages(struct recovery *v, uint64_t first, unsigned count, bool n
         uint8_t *page = v->best_buf + (size_t)k * SFS_PAGE_BYTES, other[SFS_PAGE_BYTES];
         bool good = sfs_page_good(page, first + k);
         for (unsigned i = 0; i < v->n && !good; i++) {
-            if (!usable(&v->p[i]) || &v->p[i] == v->best)
+            if (!usable(&v->p[i]) || &v->p[i] == v->best || v->p[i].behind)
                 continue;
             got = sfs_store_read(&v->p[i].rep->store, SFS_CATALOG_FILE, other, sizeof(other),
                                  (first + k - 1) * SFS_PAGE_BYTES);

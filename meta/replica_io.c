@@ -36,6 +36,28 @@ int64_t sfs_store_size(const struct sfs_store *s, const char *name)
 
 /* --- sizes --- */
 
+static int put_in_image(void *ctx, uint64_t off, const void *bytes, size_t len)
+{
+    struct sfs_replicas *r = ctx;
+    if (off + len <= r->file[SFS_RFILE_WAL].size)
+        memcpy(r->wal_image + off, bytes, len);
+    return 0;
+}
+
+static int merge_wal_image(struct sfs_replicas *r)
+{
+    const struct sfs_store *stores[SFS_REPLICAS_MAX];
+    unsigned n = 0, self = 0, mended;
+    for (unsigned i = 0; i < r->n; i++) {
+        if (r->v[i]->state != SFS_REPLICA_LIVE)
+            continue;
+        if (i == r->primary)
+            self = n;
+        stores[n++] = &r->v[i]->store;
+    }
+    return sfs_wal_mend(stores, n, self, put_in_image, r, &mended);
+}
+
 static int load_wal_image(struct sfs_replicas *r)
 {
     const struct sfs_store *s = &r->v[r->primary]->store;
@@ -50,7 +72,7 @@ static int load_wal_image(struct sfs_replicas *r)
     if (size < 0)
         return (int)size;
     r->file[SFS_RFILE_WAL].size = (uint64_t)size;
-    return 0;
+    return r->merge ? merge_wal_image(r) : 0;
 }
 
 /* The longest on any store: one that is too short counts as damaged where bytes are missing; one that reports

@@ -168,6 +168,16 @@ unsigned sfs_replicas_ids(struct sfs_replicas *r, int *ids, unsigned max)
     return n;
 }
 
+bool sfs_replicas_was_behind(struct sfs_replicas *r, int id)
+{
+    bool behind = false;
+    sfs_mutex_lock(&r->m);
+    for (unsigned i = 0; i < r->n; i++)
+        behind |= r->v[i]->store.id == id && r->v[i]->behind;
+    sfs_mutex_unlock(&r->m);
+    return behind;
+}
+
 void sfs_rset_set_last_page(struct sfs_replicas *r, uint64_t page)
 {
     sfs_mutex_lock(&r->m);

@@ -34,8 +34,12 @@ const char *sfs_replicas_vfs_name(const struct sfs_replicas *r);
 unsigned sfs_replicas_count(struct sfs_replicas *r);                    /* stores still in use */
 unsigned sfs_replicas_ids(struct sfs_replicas *r, int *ids, unsigned max);
 /* Makes all stores equal to the one with the newest commit: tries each by itself (SQLite recovers its WAL; the catalog's commit counter tells), picks the highest that passes a quick check,
- * copies its database and WAL over the others where they differ. For catalogs of one epoch only. -ENOENT: no store has a catalog; -EUCLEAN: all are damaged (words in err). */
+ * copies its database and WAL over the others where they differ. For catalogs of one epoch only. -ENOENT: no store has a catalog; -EUCLEAN: all are damaged, or the newest is and the
+ * others are older than a crash explains (words in err; nothing was changed but bad bytes). */
 int sfs_replicas_recover(struct sfs_replicas *r, struct sfs_error *err);
+/* Did recovery find this store's catalog older than a crash explains (by more than the one commit that can be under way), damaged, or gone, while others had it whole? Then its disk is
+ * from another time, or has lost more than that: all that is on it is to be verified. */
+bool sfs_replicas_was_behind(struct sfs_replicas *r, int id);
 /* Adds a store: copies everything while writes go on, then joins it. On success it has all that is committed, synced. The caller bumps the epoch. */
 int sfs_replicas_add(struct sfs_replicas *r, const struct sfs_store *s, struct sfs_error *err);
 /* Takes a store out in good order (a disk is being removed); its files are deleted. -EBUSY for the last one, -ENOENT for one that isn't in the set. No on_lost: the caller bumps

@@ -35,6 +35,7 @@ struct sfs_replica {
     enum sfs_replica_state state;
     int why; /* GONE: -errno */
     bool told;
+    bool behind;               /* recovery found it older than a crash explains, damaged or without a catalog */
     unsigned busy;             /* calls running without the set's lock */
     struct sfs_thread *thread; /* syncs this store beside the others; started at first need */
     STAILQ_HEAD(, sfs_sync_job) jobs;
@@ -61,6 +62,7 @@ struct sfs_replicas {
     struct sfs_env *env;
     struct sfs_replicas_events ev;
     bool readonly;
+    bool merge; /* read-only, at the top: its WAL in memory is made whole from all stores */
     sqlite3_vfs vfs;
     char vfs_name[48];
     struct sfs_wal_index *index; /* has its own leaf lock */
@@ -132,6 +134,12 @@ bool sfs_wal_sums_check(struct sfs_wal_sum *sums, uint64_t off, const void *data
 /* Length of the run of whole pieces that begins at off, max bytes at most; max when none begins there. */
 size_t sfs_wal_sums_span(struct sfs_wal_sum *sums, uint64_t off, size_t max);
 void sfs_wal_sums_clear(struct sfs_wal_sum **sums);
+
+/* --- wal_mend.c --- */
+/* Looks through the WAL of stores[self] and has `put` replace what is bad in it by what another store has good; *mended: how many pieces that was. Ends at the first frame that no
+ * store has good. Returns what put or reading stores[self] failed with. */
+int sfs_wal_mend(const struct sfs_store *const *stores, unsigned n, unsigned self,
+                 int (*put)(void *ctx, uint64_t off, const void *bytes, size_t len), void *ctx, unsigned *mended);
 
 /* --- vfs.c, wal_index.c --- */
 int sfs_vfs_register(struct sfs_replicas *r);

@@ -56,7 +56,9 @@ CREATE TABLE disk (
     read_errors     INTEGER NOT NULL,
     write_errors    INTEGER NOT NULL,
     checksum_errors INTEGER NOT NULL,
-    replica         INTEGER NOT NULL            -- 1: holds a replica of this catalog
+    replica         INTEGER NOT NULL,           -- 1: holds a replica of this catalog
+    label_seen      INTEGER NOT NULL,           -- generation of its label that is known to be on it: a lower one means the disk is from an earlier time
+    suspect         INTEGER NOT NULL            -- 1: what is on it may not be what was written to it: to be verified whole
 ) STRICT;
 
 -- Spaces: the filesystems in the pool.

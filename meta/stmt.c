@@ -22,16 +22,16 @@ static const struct {
     [SFS_STMT_PROP_DELETE] = {true, "DELETE FROM prop WHERE key = ?1"},
     [SFS_STMT_DISK_INSERT] =
         {true, "INSERT INTO disk (id, uuid, name, kind, media, usage, path, capacity_slabs, lost_since, "
-               "read_errors, write_errors, checksum_errors, replica) "
-               "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"},
+               "read_errors, write_errors, checksum_errors, replica, label_seen, suspect) "
+               "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"},
     [SFS_STMT_DISK_UPDATE] =
         {true, "UPDATE disk SET uuid = ?2, name = ?3, kind = ?4, media = ?5, usage = ?6, path = ?7, "
                "capacity_slabs = ?8, lost_since = ?9, read_errors = ?10, write_errors = ?11, "
-               "checksum_errors = ?12, replica = ?13 WHERE id = ?1"},
+               "checksum_errors = ?12, replica = ?13, label_seen = ?14, suspect = ?15 WHERE id = ?1"},
     [SFS_STMT_DISK_DELETE] = {true, "DELETE FROM disk WHERE id = ?1"},
     [SFS_STMT_DISK_EACH] =
         {false, "SELECT id, uuid, name, kind, media, usage, path, capacity_slabs, lost_since, read_errors, "
-                "write_errors, checksum_errors, replica FROM disk ORDER BY id"},
+                "write_errors, checksum_errors, replica, label_seen, suspect FROM disk ORDER BY id"},
     [SFS_STMT_SPACE_INSERT] =
         {true, "INSERT INTO space (id, name, root_ino, resiliency, columns, interleave, size_bytes, fixed, "
                "codec, codec_level, created, destroying) "
