@@ -82,7 +82,11 @@ int sfs_umount_main(const char *dir, bool lazy, bool force)
      * that one has stored everything. */
     rc = sfs_fuse_unmount_dir(path, lazy || force || sfs_is_dead_mount(path));
     if (rc < 0) {
-        sfs_error_set(&err, rc, "%s cannot be unmounted: %s", path, strerror(-rc));
+        sfs_error_set(&err, rc, "%s cannot be unmounted: %s", path,
+                      rc == -EPERM    ? "that is for who mounted it, or root"
+                      : rc == -ENOENT ? "fusermount3 is not installed"
+                      : rc == -EBUSY  ? "a program has files open there, or works there (fuser -vm shows which)"
+                                      : strerror(-rc));
         return say(err.text, EXIT_FAILED);
     }
     return EXIT_OK;

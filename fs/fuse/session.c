@@ -280,24 +280,51 @@ static const char *fusermount(void)
     return NULL;
 }
 
-/* 0, or -errno: what umount2(2) would have said, as far as fusermount3 tells. */
-static int unmount_as_user(const char *dir, bool lazy)
+/* Runs it; what it says goes to the file `said`. Its exit status, or -errno. */
+static int run_fusermount(const char *program, const char *const *argv, int said)
 {
-    const char *program = fusermount();
-    const char *argv[] = {"fusermount3",     "-u", "-q", lazy ? "-z" : "--", lazy ? "--" : dir,
-                          lazy ? dir : NULL, NULL};
+    posix_spawn_file_actions_t actions;
     int status, rc;
     pid_t pid;
 
-    if (!program)
-        return -ENOENT;
-    rc = posix_spawn(&pid, program, NULL, NULL, (char *const *)argv, environ);
+    rc = posix_spawn_file_actions_init(&actions);
+    if (rc != 0)
+        return -rc;
+    rc = posix_spawn_file_actions_adddup2(&actions, said, STDERR_FILENO);
+    if (rc == 0)
+        rc = posix_spawn(&pid, program, &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
     if (rc != 0)
         return -rc;
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -errno;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -EIO;
+}
+
+/* 0, or -errno: what umount2(2) would have said, as far as fusermount3 tells. */
+static int unmount_as_user(const char *dir, bool lazy)
+{
+    const char *program = fusermount();
+    const char *argv[] = {"fusermount3",     "-u", lazy ? "-z" : "--", lazy ? "--" : dir,
+                          lazy ? dir : NULL, NULL};
+    char text[512];
+    ssize_t n;
+    int said, rc;
+
+    if (!program)
+        return -ENOENT;
+    said = memfd_create("fusermount3-stderr", MFD_CLOEXEC);
+    if (said < 0)
+        return -errno;
+    rc = run_fusermount(program, argv, said);
+    if (rc > 0) {
+        n = pread(said, text, sizeof(text) - 1, 0);
+        text[n > 0 ? n : 0] = '\0';
+        rc = strstr(text, strerrordesc_np(EBUSY)) ? -EBUSY : -EPERM;
+    }
+    close(said);
+    return rc;
 }
 
 int sfs_fuse_unmount_dir(const char *dir, bool lazy)
@@ -325,6 +352,8 @@ int sfs_fuse_unmount(struct sfs_fuse *f, bool lazy, struct sfs_error *err)
             f->dir);
     case -ENOENT:
         return sfs_error_set(err, rc, "%s cannot be unmounted: fusermount3 is not installed", f->dir);
+    case -EPERM:
+        return sfs_error_set(err, rc, "%s can be unmounted only by who mounted it, or by root", f->dir);
     default:
         return sfs_error_set(err, rc, "%s cannot be unmounted: %s", f->dir, strerror(-rc));
     }

@@ -1,26 +1,6 @@
 #!/bin/bash
 # What mount(8), umount(8) and fstab expect of a filesystem's helpers.
-if [ -z "${SFS_IN_NAMESPACE:-}" ] && unshare -m --propagation private true 2> /dev/null; then
-    # In a mount namespace of its own, where /sbin can be laid over without anyone seeing it.
-    SFS_IN_NAMESPACE=1 exec unshare -m --propagation private bash "$0"
-fi
-. "$(dirname "$0")/lib.sh"
-require_fuse
-require_root
-[ -n "${SFS_IN_NAMESPACE:-}" ] || skip "needs a mount namespace of its own (not inside a chroot)"
-
-# /sbin, with this build's helpers in it.
-sbin=$(readlink -f /sbin)
-mkdir real sbin
-mount --bind "$sbin" real
-mount -t tmpfs none sbin
-for program in real/*; do ln -s "$T/$program" "sbin/${program#real/}"; done
-for helper in mount umount; do
-    [ -x "$BIN/$helper.spacesfs" ] || fail "$helper.spacesfs was not built"
-    ln -sf "$BIN/$helper.spacesfs" "sbin/$helper.spacesfs"
-    ln -sf "$BIN/$helper.spacesfs" "sbin/$helper.fuse.spacesfs"
-done
-mount --move sbin "$sbin"
+. "$(dirname "$0")/helpers.sh"
 
 mkdir d1 d2 m m2
 spacesfs pool create p d1,size=1G d2,size=1G > /dev/null 2>&1
