@@ -33,6 +33,7 @@
 
 #include "fs/base/log.h"
 #include "fs/daemon/client.h"
+#include "fs/daemon/hooks.h"
 #include "fs/daemon/server.h"
 #include "fs/daemon/source.h"
 #include "fs/pool/registry.h"
@@ -47,6 +48,7 @@ struct daemon {
     struct sfs_pool *pool;
     struct sfs_mounts *mounts;
     struct sfs_server *server;
+    struct sfs_hooks *hooks; /* NULL: there is no place for them */
     char run_dir[SFS_PATH_BYTES], state_dir[SFS_PATH_BYTES];
     char name[SFS_NAME_MAX + 1];
     int lock, wake, signals;
@@ -106,20 +108,59 @@ static int take_lock(struct daemon *d, uint64_t wait_ns, struct sfs_error *err)
     }
 }
 
+/* --- hooks ----------------------------------------------------------------------------------- */
+
+static void on_event(void *ctx, const char *pool, const struct sfs_event_row *e)
+{
+    struct daemon *d = ctx;
+
+    if (d->hooks)
+        sfs_hooks_event(d->hooks, pool, e);
+}
+
+static void on_bad_hook(void *ctx, const char *hook, const char *text)
+{
+    struct daemon *d = ctx;
+    struct sfs_pool *pool = __atomic_load_n(&d->pool, __ATOMIC_ACQUIRE);
+
+    if (pool)
+        sfs_pool_event(pool, "warning", "hook-failed", hook, "hook %s %s", *hook ? hook : "directory", text);
+    else
+        sfs_log(SFS_LOG_WARN, "hook %s %s", *hook ? hook : "directory", text);
+}
+
+static void start_hooks(struct daemon *d)
+{
+    struct sfs_hooks_opts opts = {.report = on_bad_hook, .ctx = d};
+    char dir[SFS_PATH_BYTES];
+    int rc;
+
+    rc = sfs_hooks_dir(dir, sizeof(dir));
+    opts.dir = dir;
+    if (rc == 0)
+        rc = sfs_hooks_start(d->env, &opts, &d->hooks);
+    if (rc < 0)
+        sfs_log(SFS_LOG_WARN, "no hooks are run: %s", strerror(-rc));
+}
+
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static int open_pool(struct daemon *d, const char *which, const struct sfs_mount_opts *o,
                      struct sfs_error *err)
 {
-    struct sfs_pool_open_opts opts = {
-        .degraded = o->degraded, .wait_ns = o->wait_ns, .state_dir = d->state_dir};
+    struct sfs_pool_open_opts opts = {.degraded = o->degraded,
+                                      .wait_ns = o->wait_ns,
+                                      .state_dir = d->state_dir,
+                                      .on_event = on_event,
+                                      .event_ctx = d};
     uint64_t deadline = sfs_env_mono_ns(d->env) + BUSY_WAIT_NS;
+    struct sfs_pool *pool = NULL;
     int rc;
 
     if (o->readonly && o->degraded == SFS_DEGRADED_YES)
         opts.degraded = SFS_DEGRADED_RO; /* who only wants to look changes nothing on a part of the disks */
     for (;;) {
-        rc = sfs_pool_open(d->env, which, &opts, &d->pool, err);
+        rc = sfs_pool_open(d->env, which, &opts, &pool, err);
         /* A command may have it open for a moment. */
         if (rc != -EBUSY || sfs_env_mono_ns(d->env) > deadline)
             break;
@@ -128,8 +169,9 @@ static int open_pool(struct daemon *d, const char *which, const struct sfs_mount
     /* A read-only mount of disks that cannot be written to. */
     if ((rc == -EROFS || rc == -EACCES) && o->readonly) {
         opts.readonly = true;
-        rc = sfs_pool_open(d->env, which, &opts, &d->pool, err);
+        rc = sfs_pool_open(d->env, which, &opts, &pool, err);
     }
+    __atomic_store_n(&d->pool, pool, __ATOMIC_RELEASE); /* the hooks' thread looks at it */
     return rc;
 }
 
@@ -203,6 +245,9 @@ static void close_all(struct daemon *d)
     if (d->server)
         sfs_server_stop(d->server);
     sfs_mounts_free(d->mounts);
+    if (d->pool)
+        sfs_pool_tell_events(d->pool);
+    sfs_hooks_stop(d->hooks); /* while what they have to say can still be kept */
     if (d->pool) {
         char name[SFS_NAME_MAX + 1];
 
@@ -211,6 +256,7 @@ static void close_all(struct daemon *d)
         if (rc < 0)
             sfs_log(SFS_LOG_ERROR, "pool %s: not everything could be stored: %s", name, strerror(-rc));
     }
+    sfs_hooks_free(d->hooks);
     sfs_server_free(d->server);
     if (d->lock >= 0)
         close(d->lock);
@@ -228,8 +274,10 @@ static int open_all(struct daemon *d, const char *which, const struct sfs_mount_
     rc = open_signals(d, err);
     if (rc == 0)
         rc = take_lock(d, opts->wait_ns, err);
-    if (rc == 0)
+    if (rc == 0) {
+        start_hooks(d);
         rc = open_pool(d, which, opts, err);
+    }
     if (rc == 0)
         rc = check_name(d, err);
     if (rc < 0)

@@ -85,10 +85,17 @@ void sfs_pool_flush_events(struct sfs_pool *p)
             sfs_catalog_unlock(p->cat);
             any = true;
         }
+        if (p->on_event)
+            p->on_event(p->event_ctx, p->name, &e->row);
         free(e);
     }
     if (any)
         sfs_commit_kick(p->data);
+}
+
+void sfs_pool_tell_events(struct sfs_pool *p)
+{
+    sfs_pool_flush_events(p);
 }
 
 /* --- waking ------------------------------------------------------------------------------------------------------------------------------------- */
@@ -329,6 +336,7 @@ static void maintain_main(void *arg)
         store_error_counts(p);
         sfs_pool_recheck_damage(p);
         sfs_pool_tell_damage(p);
+        sfs_pool_watch(p);
         sfs_pool_flush_events(p);
         sfs_freeing_tick(p->data);
         if (++ticks % FULL_RETRY_TICKS == 0)

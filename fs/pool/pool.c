@@ -448,6 +448,8 @@ static struct sfs_pool *pool_new(struct sfs_env *env, const struct sfs_pool_open
     p->world = o->world;
     p->readonly = o->readonly;
     p->disk_timeout_ns = o->disk_timeout_ns;
+    p->on_event = o->on_event;
+    p->event_ctx = o->event_ctx;
     if (o->state_dir)
         snprintf(p->state_dir, sizeof(p->state_dir), "%s", o->state_dir);
     STAILQ_INIT(&p->events);
@@ -512,6 +514,7 @@ static int start(struct sfs_pool *p, bool jobs)
         rc = sfs_pool_heal_start(p);
     p->damage_told = sfs_damage_count(p->data) > 0;
     p->damage_recheck = p->damage_told;
+    sfs_pool_watch_begin(p);
     if (!rc && jobs)
         rc = sfs_pool_maintain_start(p);
     for (struct sfs_volume *v; !rc && (v = sfs_volume_destroying(p->data));)

@@ -27,6 +27,7 @@ int sfs_pool_create(struct sfs_env *env, const char *name, const struct sfs_disk
 
 /* When disks are missing: YES: write where all that is stored can be read, else open read-only, changing nothing on the disks that are here; RO: read-only; NO: refuse; RW: write whatever is missing. */
 enum sfs_degraded { SFS_DEGRADED_YES, SFS_DEGRADED_RO, SFS_DEGRADED_NO, SFS_DEGRADED_RW };
+struct sfs_event_row;
 struct sfs_pool_open_opts {
     bool readonly;
     enum sfs_degraded degraded;
@@ -36,6 +37,9 @@ struct sfs_pool_open_opts {
     const char *state_dir;            /* updated with where the disks were found; NULL: none */
     const char *const *search;        /* further paths or directories to look for disks in */
     unsigned nsearch;
+    /* Told of each event as it is written down; no lock held, from any thread; must not wait. May be NULL. */
+    void (*on_event)(void *ctx, const char *pool, const struct sfs_event_row *e);
+    void *event_ctx;
     bool no_jobs;                     /* no background healing: for spacesfs-check and one-shot commands */
 };
 /* which: a pool's name known on this host (state_dir), or the path of any of its disks. The others are found by label: where they were last seen, in state_dir, in search, among block devices. */
@@ -112,6 +116,7 @@ struct sfs_pool_info {
 int sfs_pool_info(struct sfs_pool *p, struct sfs_pool_info **out);
 void sfs_pool_info_free(struct sfs_pool_info *i);
 int sfs_pool_events(struct sfs_pool *p, uint64_t after_id, unsigned max, int (*fn)(const struct sfs_event_row *, void *), void *ctx);
+void sfs_pool_tell_events(struct sfs_pool *p); /* writes down what is queued (and tells on_event), now */
 void sfs_pool_event(struct sfs_pool *p, const char *severity, const char *kind, const char *subject, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* Which disks hold a group's bytes [goff, goff + slen): for `where`. */

@@ -35,6 +35,16 @@ struct sfs_pool_disk {
 };
 
 #define SFS_PATH_HINTS 64u
+#define SFS_WATCHED_SPACES 256u
+
+/* What was last told of (watch.c). */
+struct sfs_pool_watch {
+    bool known, full_known;      /* it has been looked at since the pool was opened */
+    bool degraded, missing;
+    uint64_t full_ns;            /* when fullness is looked at again */
+    struct sfs_pool_full { int space; unsigned step; } full[SFS_WATCHED_SPACES]; /* space 0: the pool. Steps of fullness, 0 none */
+    unsigned nfull;
+};
 
 struct sfs_pool_event_item {
     struct sfs_event_row row;
@@ -73,6 +83,9 @@ struct sfs_pool {
     bool stop, woken;
     STAILQ_HEAD(, sfs_pool_event_item) events;
     unsigned nevents;
+    void (*on_event)(void *ctx, const char *pool, const struct sfs_event_row *e);
+    void *event_ctx;
+    struct sfs_pool_watch watch; /* watch.c; the maintainer's alone */
     uint64_t unreadable_told, unreadable_again_ns;
     bool damage_told;            /* there is damage, and an event said so */
     bool damage_recheck;         /* known damage is being looked at again, from damage_cursor on */
@@ -130,6 +143,9 @@ int sfs_pool_destroy_volume(struct sfs_pool *p, struct sfs_volume *v); /* admin 
 void sfs_pool_tell_damage(struct sfs_pool *p);    /* events for damage that was found since the last call, and for its end */
 void sfs_pool_recheck_damage(struct sfs_pool *p); /* goes on with looking at known damage again, if that is wanted */
 void sfs_pool_want_recheck(struct sfs_pool *p);
+/* watch.c: events when redundancy is lost and is back, and when the pool or a space fills up. The maintainer's */
+void sfs_pool_watch_begin(struct sfs_pool *p); /* before it: what is so when the pool is opened is no news */
+void sfs_pool_watch(struct sfs_pool *p);
 /* heal.c */
 bool sfs_pool_heal_due(struct sfs_pool *p); /* is any slab due to be built anew that was not tried since things last changed */
 int sfs_pool_heal_start(struct sfs_pool *p);
