@@ -202,6 +202,10 @@ struct sfs_group_extent {
     struct sfs_extent_row row;
 };
 int sfs_catalog_group_extents(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff, struct sfs_group_extent *rows, unsigned max, unsigned *n);
+/* Calls fn for each stored extent of a group, with one of its rows, in order of (goff, slen), from goff on. Stops at non-zero and returns it. */
+int sfs_catalog_group_stored(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff, int (*fn)(const struct sfs_group_extent *, void *), void *ctx);
+/* Points every row whose stored range lies wholly in [from, to) of a group to another group, from `goff` on. */
+int sfs_catalog_group_move(struct sfs_catalog *cat, uint64_t group, uint64_t from, uint64_t to, uint64_t new_group, uint64_t goff);
 
 /* Who uses what of a group: rows after *after (all zero: from the beginning) in order of place, from the covering index alone. */
 struct sfs_group_use {

@@ -202,6 +202,48 @@ int sfs_catalog_group_extents(struct sfs_catalog *cat, uint64_t group, uint64_t 
     return rc < 0 ? rc : 0;
 }
 
+int sfs_catalog_group_stored(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff,
+                             int (*fn)(const struct sfs_group_extent *, void *), void *ctx)
+{
+    sqlite3_stmt *st;
+    struct sfs_group_extent e = {0};
+    if (from_goff > INT64_MAX)
+        return 0;
+    int rc = sfs_stmt_open(cat, SFS_STMT_EXTENT_GROUP_ROWS,
+                           SFS_ARGS(SFS_INT(group), SFS_INT((from_goff + BLOCK - 1) / BLOCK), SFS_INT(-1)), &st);
+    if (rc)
+        return rc;
+    bool any = false;
+    while ((rc = sfs_stmt_step(cat, st)) > 0) {
+        bool ok = true;
+        uint64_t goff = sfs_col_uint(st, 4, INT64_MAX / 2 / BLOCK, &ok) * BLOCK;
+        uint64_t slen = sfs_col_uint(st, 5, SFS_EXTENT_MAX, &ok);
+        if (ok && any && goff == e.row.goff && slen == e.row.slen)
+            continue; /* another piece, or a clone */
+        rc = decode(st, &e.row);
+        e.ino = sfs_col_uint(st, 9, INT64_MAX, &ok);
+        if (!rc && !ok)
+            rc = -EUCLEAN;
+        if (!rc)
+            rc = fn(&e, ctx);
+        if (rc)
+            break;
+        any = true;
+    }
+    sfs_stmt_close(cat, SFS_STMT_EXTENT_GROUP_ROWS);
+    return rc;
+}
+
+int sfs_catalog_group_move(struct sfs_catalog *cat, uint64_t group, uint64_t from, uint64_t to,
+                           uint64_t new_group, uint64_t goff)
+{
+    SFS_ASSERT(from % BLOCK == 0 && to % BLOCK == 0 && goff % BLOCK == 0 && group != new_group);
+    int rc = sfs_stmt_run(cat, SFS_STMT_EXTENT_GROUP_MOVE,
+                          SFS_ARGS(SFS_INT(group), SFS_INT(from / BLOCK), SFS_INT(to / BLOCK),
+                                   SFS_INT(new_group), SFS_INT(goff / BLOCK)));
+    return rc < 0 ? rc : 0;
+}
+
 int sfs_catalog_group_uses(struct sfs_catalog *cat, uint64_t group, const struct sfs_group_use *after,
                            struct sfs_group_use *rows, unsigned max, unsigned *n)
 {

@@ -115,6 +115,9 @@ static const struct {
     [SFS_STMT_EXTENT_GROUP_ROWS] = {false,
                                     "SELECT " EXTENT_COLUMNS ", ino FROM extent INDEXED BY extent_by_group "
                                     "WHERE grp = ?1 AND goff >= ?2 ORDER BY goff, slen, ino, off LIMIT ?3"},
+    [SFS_STMT_EXTENT_GROUP_MOVE] =
+        {true, "UPDATE extent INDEXED BY extent_by_group SET grp = ?4, goff = goff - ?2 + ?5 "
+               "WHERE grp = ?1 AND goff >= ?2 AND goff < ?3 AND goff * 4096 + slen <= ?3 * 4096"},
     [SFS_STMT_EXTENT_GROUP_ANY] = {false,
                                    "SELECT 1 FROM extent INDEXED BY extent_by_group WHERE grp = ?1 LIMIT 1"},
     [SFS_STMT_EXTENT_GROUP_USES] =

@@ -8,7 +8,8 @@
  * agree are settled, those on which they differ are tried in all combinations (bounded) until the checksum holds: rot in both copies, in different blocks, still reads right. Then what was bad is rewritten in place.
  *
  * Invariants: R1 bytes reach the caller only after their checksum held. R2 repair writes only verified bytes, only inside quiesce (so the place cannot have been given to anybody else since it was looked up), only to a disk that is online.
- * R3 a stored extent's place is read under the lock together with its group's slabs. */
+ * R3 a stored extent's place is read under the lock together with its group's slabs. R4 who reads it in several steps goes by the place that it had at the first: a mover may give it another meanwhile, in a group
+ * of another shape, but what lies at the old one stays as it is until quiesce is left. */
 #include "fs/data/state.h"
 #include "fs/data/codec.h"
 
@@ -72,22 +73,22 @@ static int best_copy(struct sfs_data *d, const struct sfs_group *g, unsigned col
     return best;
 }
 
-/* Lock held. Adds the requests that read stored bytes [from, to) from `copy` of each column (-1: the best) into buf, where byte `from` is first. -EIO when a column has no such copy online. */
-static int plan_read(struct sfs_data *d, struct sfs_stored *s, uint32_t from, uint32_t to, int copy, struct sfs_buf *buf, struct io_list *l)
+/* Lock held. Adds the requests that read bytes [from, to) of what is stored at a place from `copy` of each column (-1: the best) into buf, where byte `from` is first. -EIO when a column has no such copy online. */
+static int plan_read(struct sfs_data *d, const struct sfs_stored_key *place, uint32_t from, uint32_t to, int copy, struct sfs_buf *buf, struct io_list *l)
 {
-    struct sfs_group *g = sfs_group_find(d, s->key.group);
+    struct sfs_group *g = sfs_group_find(d, place->group);
     if (!g)
         return -EIO;
-    uint64_t off = s->key.goff + from, end = s->key.goff + to;
+    uint64_t off = place->goff + from, end = place->goff + to;
     struct sfs_piece p;
     while (sfs_geometry_next(&g->geo, &off, end, &p)) {
-        int k = copy >= 0 ? copy : best_copy(d, g, p.column, s->key.goff);
+        int k = copy >= 0 ? copy : best_copy(d, g, p.column, place->goff);
         struct sfs_slab_row *slab = k < 0 ? NULL : &g->slabs[p.column * g->geo.copies + (unsigned)k];
         struct sfs_member *m = slab ? sfs_member_find(d, slab->disk) : NULL;
         if (!sfs_member_online(m))
             return -EIO;
         struct sfs_io io = {.op = SFS_IO_READ, .disk = m->disk, .slot = slab->slot, .off = p.slab_off, .len = p.len, .buf = buf,
-                            .buf_off = p.group_off - s->key.goff - from};
+                            .buf_off = p.group_off - place->goff - from};
         int rc = push(l, &io);
         if (rc)
             return rc;
@@ -100,6 +101,7 @@ static int plan_read(struct sfs_data *d, struct sfs_stored *s, uint32_t from, ui
 struct granule {
     struct sfs_data *d;
     struct sfs_stored *stored;
+    struct sfs_stored_key place;           /* where it lay when the reading began (R4) */
     uint32_t from, to;                     /* stored bytes under one checksum */
     uint64_t csum;
     unsigned sources;
@@ -122,7 +124,7 @@ static int read_source(struct granule *g, unsigned source)
     for (uint32_t at = g->from; rc != -ENOMEM && at < g->to; at += SFS_BLOCK) {
         uint32_t end = at + SFS_BLOCK < g->to ? at + SFS_BLOCK : g->to;
         unsigned before = l.n;
-        rc = plan_read(d, g->stored, at, end, (int)source, g->buf[source], &l);
+        rc = plan_read(d, &g->place, at, end, (int)source, g->buf[source], &l);
         if (rc == 0)
             l.v[before].buf_off = at - g->from;
     }
@@ -231,10 +233,10 @@ static void repair(const struct granule *g, struct sfs_buf *good)
     struct io_list l = {0};
     uint32_t len = g->to - g->from;
     SFS_LOCK(d);
-    struct sfs_group *grp = sfs_group_find(d, s->key.group);
+    struct sfs_group *grp = sfs_group_find(d, g->place.group);
     for (uint32_t b = 0; grp && b < sfs_blocks(len); b++) {
         uint32_t at = b * SFS_BLOCK, n = len - at < SFS_BLOCK ? len - at : SFS_BLOCK;
-        uint64_t off = s->key.goff + g->from + at, end = off + SFS_BLOCK;
+        uint64_t off = g->place.goff + g->from + at, end = off + SFS_BLOCK;
         struct sfs_piece p;
         if (!sfs_geometry_next(&grp->geo, &off, end, &p))
             break;
@@ -271,12 +273,22 @@ static void repair(const struct granule *g, struct sfs_buf *good)
     free(l.v);
 }
 
-/* One checksum granule of a stored extent by all means. out: to - from bytes. 0, -EIO, -ENOMEM. */
-static int read_hard(struct sfs_data *d, struct sfs_stored *s, unsigned i, uint8_t *out)
+/* Has a mover given it another place since? */
+static bool has_moved(const struct granule *g)
+{
+    SFS_LOCK(g->d);
+    bool moved = g->stored->key.group != g->place.group || g->stored->key.goff != g->place.goff;
+    SFS_UNLOCK(g->d);
+    return moved;
+}
+
+/* One checksum granule of a stored extent by all means. out: to - from bytes. 0, -EIO, -ENOMEM; -EAGAIN: it has another place now. */
+static int read_hard_at(struct sfs_data *d, struct sfs_stored *s, unsigned i, uint8_t *out)
 {
     struct granule g = {.d = d, .stored = s, .csum = s->csum[i]};
     sfs_checksum_range(s->codec, (uint32_t)s->key.slen, i, &g.from, &g.to);
     SFS_LOCK(d);
+    g.place = s->key;
     struct sfs_group *grp = sfs_group_find(d, s->key.group);
     g.sources = grp ? grp->geo.copies : 0;
     SFS_UNLOCK(d);
@@ -286,8 +298,9 @@ static int read_hard(struct sfs_data *d, struct sfs_stored *s, unsigned i, uint8
     struct sfs_buf *good = rc ? NULL : sfs_buf_new(sfs_blocks(g.to - g.from) * SFS_BLOCK);
     if (!rc && !good)
         rc = -ENOMEM;
-    if (!rc && !settle(&g, good->data)) {
-        rc = -EIO;
+    if (!rc && !settle(&g, good->data))
+        rc = has_moved(&g) ? -EAGAIN : -EIO;
+    if (rc == -EIO) {
         __atomic_add_fetch(&d->unreadable, 1, __ATOMIC_RELAXED);
         sfs_damage_note(d, s, i);
     }
@@ -302,6 +315,15 @@ static int read_hard(struct sfs_data *d, struct sfs_stored *s, unsigned i, uint8
         sfs_buf_unref(g.buf[k]);
         free(g.have[k]);
     }
+    return rc;
+}
+
+static int read_hard(struct sfs_data *d, struct sfs_stored *s, unsigned i, uint8_t *out)
+{
+    int rc;
+    do
+        rc = read_hard_at(d, s, i, out);
+    while (rc == -EAGAIN);
     return rc;
 }
 
@@ -349,7 +371,7 @@ static void read_spans(struct sfs_data *d, struct span *v, unsigned n)
         if (v[i].result)
             continue;
         v[i].first_io = l.n;
-        v[i].result = plan_read(d, v[i].stored, v[i].from, v[i].to, -1, v[i].buf, &l);
+        v[i].result = plan_read(d, &v[i].stored->key, v[i].from, v[i].to, -1, v[i].buf, &l);
         v[i].ios = l.n - v[i].first_io;
     }
     SFS_UNLOCK(d);
@@ -362,12 +384,12 @@ static void read_spans(struct sfs_data *d, struct span *v, unsigned n)
 }
 
 /* Every granule of one copy against its checksum; what is bad is read the hard way, which repairs it. */
-static int check_copy(struct sfs_data *d, struct sfs_stored *s, unsigned copy, struct sfs_buf *buf, uint64_t *bad, uint64_t *lost)
+static int check_copy(struct sfs_data *d, struct sfs_stored *s, const struct sfs_stored_key *place, unsigned copy, struct sfs_buf *buf, uint64_t *bad, uint64_t *lost)
 {
     struct io_list l = {0};
     uint32_t slen = (uint32_t)s->key.slen;
     SFS_LOCK(d);
-    int rc = plan_read(d, s, 0, slen, (int)copy, buf, &l);
+    int rc = plan_read(d, place, 0, slen, (int)copy, buf, &l);
     SFS_UNLOCK(d);
     bool readable = rc == 0 && sfs_io_run(l.v, l.n) == 0;
     free(l.v);
@@ -393,14 +415,15 @@ static int check_copy(struct sfs_data *d, struct sfs_stored *s, unsigned copy, s
 int sfs_check_stored(struct sfs_data *d, struct sfs_stored *s, uint64_t *bad, uint64_t *lost)
 {
     SFS_LOCK(d);
-    struct sfs_group *g = sfs_group_find(d, s->key.group);
+    struct sfs_stored_key place = s->key;
+    struct sfs_group *g = sfs_group_find(d, place.group);
     unsigned copies = g ? g->geo.copies : 0;
     SFS_UNLOCK(d);
-    struct sfs_buf *buf = sfs_buf_new(sfs_blocks(s->key.slen) * SFS_BLOCK);
+    struct sfs_buf *buf = sfs_buf_new(sfs_blocks(place.slen) * SFS_BLOCK);
     int rc = buf ? 0 : -ENOMEM;
     uint64_t any_lost = 0;
     for (unsigned k = 0; !rc && k < copies; k++)
-        rc = check_copy(d, s, k, buf, bad, &any_lost);
+        rc = check_copy(d, s, &place, k, buf, bad, &any_lost);
     *lost += any_lost > 0;
     sfs_buf_unref(buf);
     return rc;

@@ -191,7 +191,8 @@ static uint64_t used_bytes(struct sfs_data *d, const struct sfs_volume *v)
     for (struct sfs_group *g = d->groups; g; g = g->hh.next)
         if (g->volume == v && !g->dropped)
             blocks += g->used_blocks;
-    return blocks * SFS_BLOCK;
+    uint64_t bytes = blocks * SFS_BLOCK;
+    return bytes > v->moving_bytes ? bytes - v->moving_bytes : 0;
 }
 
 /* What stays back so that overwriting, deleting and metadata work on a full pool. */

@@ -434,6 +434,37 @@ Test(catalog, extents)
     cr_assert_eq(sfs_catalog_inode_delete(x.cat, 20), -EBUSY);
 }
 
+static int note_stored(const struct sfs_group_extent *e, void *ctx)
+{
+    uint64_t *sum = ctx;
+    sum[0]++;
+    sum[1] = e->row.goff;
+    return sum[0] == 3 ? 7 : 0;
+}
+
+Test(catalog, extents_are_pointed_to_another_group)
+{
+    struct sfs_extent_row whole = {.len = 128u << 10, .group = 3, .slen = 128u << 10, .rlen = 128u << 10, .ncsum = 2};
+    struct sfs_extent_row piece = {.off = 1u << 20, .len = 100, .skip = 5, .group = 3, .slen = 64u << 10, .rlen = 64u << 10, .ncsum = 1};
+    struct sfs_extent_row next = {.len = 5000, .group = 3, .goff = 128u << 10, .slen = 5000, .rlen = 5000, .ncsum = 1}, got[4];
+    uint64_t sum[2] = {0, 0};
+    unsigned n;
+    cr_assert_eq(sfs_catalog_extent_insert(x.cat, 20, &whole), 0);
+    for (uint64_t ino = 21; ino < 60; ino++)
+        cr_assert_eq(sfs_catalog_extent_insert(x.cat, ino, &piece), 0);
+    cr_assert_eq(sfs_catalog_extent_insert(x.cat, 70, &next), 0);
+    cr_assert_eq(sfs_catalog_group_stored(x.cat, 3, 0, note_stored, sum), 7, "it stops when told to");
+    cr_assert(sum[0] == 3 && sum[1] == 128u << 10, "each stored extent once, whatever names it");
+    cr_assert_eq(sfs_catalog_group_move(x.cat, 3, 0, 64u << 10, 4, 1u << 20), 0);
+    cr_assert_eq(sfs_catalog_extent_list(x.cat, 20, 0, got, 4, &n), 0);
+    cr_assert(n == 1 && got[0].group == 3 && got[0].goff == 0, "what reaches beyond stays");
+    cr_assert_eq(sfs_catalog_extent_list(x.cat, 59, 0, got, 4, &n), 0);
+    cr_assert(n == 1 && got[0].group == 4 && got[0].goff == 1u << 20 && got[0].skip == 5 && got[0].off == 1u << 20);
+    cr_assert_eq(sfs_catalog_group_move(x.cat, 3, 128u << 10, 136u << 10, 4, 4096), 0);
+    cr_assert_eq(sfs_catalog_extent_list(x.cat, 70, 0, got, 4, &n), 0);
+    cr_assert(n == 1 && got[0].group == 4 && got[0].goff == 4096 && got[0].slen == 5000, "to the end of its last block");
+}
+
 Test(catalog, many_extents_go_in_portions)
 {
     struct sfs_extent_row e = {.len = 4096, .group = 1, .slen = 4096, .rlen = 4096, .ncsum = 1};
