@@ -176,6 +176,9 @@ int sfs_cmd_pool_import(struct sfs_cli *c)
     if (scan.n) {
         int noted = note_all(c, &scan);
         code = noted ? noted : code;
+    } else if (sfs_cli_flag(c, "none-ok") && code == SFS_EXIT_OK) {
+        if (c->json)
+            code = note_all(c, &scan);
     } else {
         sfs_ui_error(
             "No disk of a pool was found%s%s. Give the paths of disks, or of directories that hold them.",

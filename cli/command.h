@@ -110,6 +110,8 @@ int sfs_cmd_jobs(struct sfs_cli *c);
 int sfs_cmd_events(struct sfs_cli *c);
 int sfs_cmd_heal(struct sfs_cli *c);
 int sfs_cmd_where(struct sfs_cli *c);
+int sfs_cmd_completion(struct sfs_cli *c);
+int sfs_cmd_metrics(struct sfs_cli *c);
 int sfs_cmd_damage(struct sfs_cli *c);
 
 #endif

@@ -16,6 +16,10 @@ static const struct sfs_option pool_create_options[] = {
      "Default 256M, smaller when the smallest disk would hold less than 64 of them."},
     {NULL, 0, NULL, NULL}};
 
+static const struct sfs_option pool_import_options[] = {
+    {"none-ok", 0, NULL, "Finding no pool is no failure; for the start of the system."},
+    {NULL, 0, NULL, NULL}};
+
 static const struct sfs_option space_create_options[] = {
     {"resiliency", 'r', "R",
      "What the space survives: simple (nothing), mirror2 (any one disk), mirror3 (any two)."},
@@ -70,7 +74,7 @@ const struct sfs_command sfs_commands[] = {
     {"pool status", "[POOL]", 0, 1, SFS_OPT_JSON | SFS_OPT_BYTES | SFS_OPT_WATCH, NULL, sfs_cmd_status,
      "The same as `spacesfs status`",
      "Exit status: 0 healthy, 1 degraded, 2 data at risk or lost, 3 could not tell."},
-    {"pool import", "[PATH...]", 0, -1, SFS_OPT_JSON, NULL, sfs_cmd_pool_import,
+    {"pool import", "[PATH...]", 0, -1, SFS_OPT_JSON, pool_import_options, sfs_cmd_pool_import,
      "Find pools on disks and remember them",
      "Each PATH is a disk, or a directory in which disks are looked for. Without one, all block devices and "
      "mounted "
@@ -141,5 +145,11 @@ const struct sfs_command sfs_commands[] = {
      "pool; a file leaves it when it is rewritten, deleted, or good again. Exit status: 0 none, 1 some."},
     {"where", "FILE...", 1, -1, SFS_OPT_JSON | SFS_OPT_BYTES, where_options, sfs_cmd_where,
      "Which disks hold a file, and in what state", "FILE is a file in a mounted space."},
+    {"metrics", "[POOL]", 0, 1, 0, NULL, sfs_cmd_metrics, "The state of pools as metrics for Prometheus",
+     "Without POOL: every pool known on this host. One that can't be read has spacesfs_pool_up 0, and the reason "
+     "stands on standard error."},
+    {"completion", "bash|zsh", 1, 1, 0, NULL, sfs_cmd_completion, "Print the script by which a shell completes commands",
+     "It comes from the same table as this help. A package puts it where the shells look; else: eval \"$(spacesfs "
+     "completion bash)\" in ~/.bashrc, or spacesfs completion zsh > a file _spacesfs in a directory of $fpath."},
 };
 const unsigned sfs_ncommands = sizeof(sfs_commands) / sizeof(sfs_commands[0]);
