@@ -1,6 +1,7 @@
 /* The bytes of a file: reading them from where they are (I2), and changing them in memory. */
 #include "fs/vfs/vfs_impl.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,7 +166,7 @@ int sfs_vfs_read(struct sfs_file *f, void *out, size_t len, uint64_t off, size_t
         return 0;
     if (len > SFS_OFFSET_MAX - off)
         len = (size_t)(SFS_OFFSET_MAX - off);
-    int rc = read_content(f->inode, off, &len, out, true, true);
+    int rc = read_content(f->inode, off, &len, out, true, !(f->flags & O_NOATIME));
     if (!rc)
         *n = len;
     return rc;

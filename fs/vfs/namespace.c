@@ -56,8 +56,9 @@ static int lookup_dots(struct sfs_inode *parent, const char *name, struct sfs_in
     int rc;
 
     sfs_mutex_lock(&parent->lock);
-    /* "." of any inode: NFS handles are found again that way */
-    rc = S_ISDIR(parent->row.mode) || name[1] == '\0' ? 0 : -ENOTDIR;
+    /* "." of any inode: NFS handles are found again that way. One that is only remembered, because the kernel
+     * hasn't forgotten it yet, is stale. */
+    rc = parent->dead ? -ENOENT : S_ISDIR(parent->row.mode) || name[1] == '\0' ? 0 : -ENOTDIR;
     ino = name[1] == '\0' ? parent->ino : parent->row.parent;
     sfs_mutex_unlock(&parent->lock);
     return rc ? rc : sfs_inode_get(parent->vfs, ino, out);

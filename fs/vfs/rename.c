@@ -10,6 +10,7 @@
 
 /* Somebody writes on meanwhile: what was there before the call is stored all the same. */
 #define FLUSH_TRIES 4
+#define ROOM_BYTES 3072u /* two entries, and the inode of a whiteout */
 
 struct renaming {
     struct sfs_vfs *vfs;
@@ -158,6 +159,29 @@ static int exchange(struct renaming *r)
     return rc;
 }
 
+/* What overlayfs marks a deleted file with, in the place of the old name: a character device 0, 0. It belongs to
+ * the directory's owner. Catalog locked. */
+static int leave_whiteout(struct renaming *r)
+{
+    struct sfs_catalog *cat = r->vfs->cat;
+    struct sfs_time now = sfs_vfs_now(r->vfs);
+    struct sfs_inode_row row = {
+        .ino = sfs_catalog_ino_alloc(cat),
+        .space = r->vfs->space,
+        .mode = S_IFCHR,
+        .nlink = 1,
+        .uid = r->from->row.uid,
+        .gid = r->from->row.gid,
+        .atime = now,
+        .mtime = now,
+        .ctime = now,
+        .btime = now,
+    };
+    int rc = sfs_catalog_inode_insert(cat, &row);
+
+    return rc ? rc : sfs_catalog_dentry_replace(cat, r->from->ino, r->name, r->len, row.ino, S_IFCHR);
+}
+
 static int move(struct renaming *r)
 {
     struct sfs_catalog *cat = r->vfs->cat;
@@ -176,7 +200,8 @@ static int move(struct renaming *r)
     else
         rc = sfs_catalog_dentry_insert(cat, r->to->ino, r->newname, r->newlen, r->src->ino, type);
     if (!rc)
-        rc = sfs_catalog_dentry_delete(cat, r->from->ino, r->name, r->len);
+        rc = r->flags & RENAME_WHITEOUT ? leave_whiteout(r)
+                                        : sfs_catalog_dentry_delete(cat, r->from->ino, r->name, r->len);
     if (!rc && r->dst)
         rc = sfs_link_drop(r->dst, &r->gone);
     if (!rc)
@@ -257,8 +282,8 @@ int sfs_vfs_rename(struct sfs_vfs *vfs, uint64_t parent, const char *name, uint6
     struct renaming r = {.vfs = vfs, .name = name, .newname = newname, .flags = flags};
     int rc;
 
-    if ((flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE)) ||
-        flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+    if ((flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT)) ||
+        ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE))
         return -EINVAL;
     rc = sfs_name_length(name, -EBUSY, &r.len);
     if (!rc)
@@ -266,7 +291,7 @@ int sfs_vfs_rename(struct sfs_vfs *vfs, uint64_t parent, const char *name, uint6
     if (!rc)
         rc = sfs_vfs_writable(vfs);
     if (!rc)
-        rc = sfs_vfs_catalog_room(vfs, 1024);
+        rc = sfs_vfs_catalog_room(vfs, ROOM_BYTES);
     if (!rc)
         rc = sfs_inode_get(vfs, parent, &r.from);
     if (!rc)

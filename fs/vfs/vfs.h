@@ -60,7 +60,7 @@ int sfs_vfs_readlink(struct sfs_vfs *vfs, uint64_t ino, char *buf, size_t cap, s
 int sfs_vfs_link(struct sfs_vfs *vfs, uint64_t ino, uint64_t parent, const char *name, struct stat *st);
 int sfs_vfs_unlink(struct sfs_vfs *vfs, uint64_t parent, const char *name);
 int sfs_vfs_rmdir(struct sfs_vfs *vfs, uint64_t parent, const char *name);
-int sfs_vfs_rename(struct sfs_vfs *vfs, uint64_t parent, const char *name, uint64_t newparent, const char *newname, unsigned flags); /* RENAME_NOREPLACE, RENAME_EXCHANGE; rule 3 */
+int sfs_vfs_rename(struct sfs_vfs *vfs, uint64_t parent, const char *name, uint64_t newparent, const char *newname, unsigned flags); /* RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT; rule 3 */
 
 /* readdir: calls fn for entries after `cookie` (0 = from the start; "." and ".." come first), until fn returns false or the end. Stable under change. attrs: fill st fully (readdirplus), counting a look-up for each entry for which fn returned true
  * (not "." and ".."); else only st_ino and the type bits. */
