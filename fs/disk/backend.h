@@ -70,6 +70,7 @@ struct sfs_backend {
     enum sfs_disk_kind kind;
     enum sfs_media media;
     bool readonly;
+    bool end_lost; /* sfs_disk_end_lost */
     char *path;
     uint64_t slab_bytes;
     uint32_t capacity_slabs;

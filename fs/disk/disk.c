@@ -308,6 +308,11 @@ enum sfs_disk_kind sfs_disk_kind(const struct sfs_disk *d)
     return d->backend->kind;
 }
 
+bool sfs_disk_end_lost(const struct sfs_disk *d)
+{
+    return d->backend->end_lost;
+}
+
 enum sfs_media sfs_disk_media(const struct sfs_disk *d)
 {
     return d->backend->media;

@@ -41,8 +41,8 @@ static int label_at(int fd, uint64_t off, uint8_t *bytes, struct sfs_label *out,
     return sfs_label_decode(bytes, out, err);
 }
 
-/* *stale: one of the two needs to be written again. */
-static int labels_read(int fd, struct sfs_label *out, bool *stale, struct sfs_error *err)
+/* *stale: one of the two needs to be written again; *end_lost: the one at the end is gone. */
+static int labels_read(int fd, struct sfs_label *out, bool *stale, bool *end_lost, struct sfs_error *err)
 {
     char signature[64] = "";
     uint64_t size_bytes = 0;
@@ -62,6 +62,7 @@ static int labels_read(int fd, struct sfs_label *out, bool *stale, struct sfs_er
     if (front_rc == -ENOENT && copy_rc == 0 &&
         (sfs_probe_signature(fd, signature, sizeof signature) != 0 || signature[0]))
         copy_rc = -ENOENT;
+    *end_lost = front_rc == 0 && copy_rc == -ENOENT;
     rc = sfs_label_pick(out, front_rc, copy, copy_rc, stale);
 out:
     free(bytes);
@@ -71,8 +72,8 @@ out:
 
 int sfs_image_read_label(int fd, struct sfs_label *out, struct sfs_error *err)
 {
-    bool stale;
-    return labels_read(fd, out, &stale, err);
+    bool stale, end_lost;
+    return labels_read(fd, out, &stale, &end_lost, err);
 }
 
 int sfs_image_write_label(int fd, uint64_t image_bytes, const uint8_t *bytes)
@@ -397,7 +398,7 @@ static int open_label(struct sfs_image *im, const char *path, struct sfs_label *
     struct sfs_error why = {0};
     uint64_t size_bytes = 0;
     bool stale;
-    int rc = labels_read(im->fd, label, &stale, &why);
+    int rc = labels_read(im->fd, label, &stale, &im->b.end_lost, &why);
     if (rc == -ENOENT)
         return sfs_error_set(err, rc, "%s is not a disk of a pool: it has no label.", path);
     if (rc != 0)

@@ -19,7 +19,10 @@ struct sfs_heal {
     struct sfs_thread *thread;
     bool stop, woken;
     uint64_t asked, answered;  /* runs, by number */
-    int suspects[64];          /* disks to be verified */
+    struct {
+        int disk;
+        bool again;            /* it was gone meanwhile: once more from the beginning */
+    } suspects[64];            /* to be verified */
     unsigned nsuspects;
     struct sfs_heal_status status;
     uint64_t began_ns;
@@ -266,20 +269,27 @@ static void finish(struct run *r, char *text, size_t cap)
 static int next_suspect(struct sfs_heal *h)
 {
     sfs_mutex_lock(&h->lock);
-    int disk = h->nsuspects ? h->suspects[0] : 0;
+    int disk = h->nsuspects ? h->suspects[0].disk : 0;
+    if (disk)
+        h->suspects[0].again = false;
     sfs_mutex_unlock(&h->lock);
     return disk;
 }
 
-static void cleared(struct sfs_heal *h, int disk)
+/* False: it has to be looked at again. */
+static bool cleared(struct sfs_heal *h, int disk)
 {
+    bool done = true;
     sfs_mutex_lock(&h->lock);
     for (unsigned i = 0; i < h->nsuspects; i++)
-        if (h->suspects[i] == disk) {
-            h->suspects[i] = h->suspects[--h->nsuspects];
+        if (h->suspects[i].disk == disk) {
+            done = !h->suspects[i].again;
+            if (done)
+                h->suspects[i] = h->suspects[--h->nsuspects];
             break;
         }
     sfs_mutex_unlock(&h->lock);
+    return done;
 }
 
 /* Every group with a slab on a suspect disk, every copy. */
@@ -298,11 +308,11 @@ static void verify_suspect(struct sfs_heal *h, int disk)
     }
     if (n)
         free(ids);
-    if (stopping(h))
+    if (stopping(h) || !cleared(h, disk))
         return;
-    cleared(h, disk);
+    h->ops.verified(h->ops.ctx, disk);
     char text[200];
-    snprintf(text, sizeof(text), "a disk that had failed and is in use again was verified: %llu bad copies%s, %llu extents without a good copy", (unsigned long long)bad_all,
+    snprintf(text, sizeof(text), "a disk whose contents were in doubt was verified: %llu bad copies%s, %llu extents without a good copy", (unsigned long long)bad_all,
              bad_all ? " were made good" : "", (unsigned long long)lost_all);
     h->ops.event(h->ops.ctx, lost_all ? "error" : bad_all ? "warning" : "info", "disk-verified", text);
 }
@@ -397,9 +407,10 @@ void sfs_heal_suspect(struct sfs_heal *h, int disk)
     sfs_mutex_lock(&h->lock);
     bool known = false;
     for (unsigned i = 0; i < h->nsuspects; i++)
-        known |= h->suspects[i] == disk;
+        if (h->suspects[i].disk == disk)
+            known = h->suspects[i].again = true;
     if (!known && h->nsuspects < sizeof(h->suspects) / sizeof(h->suspects[0]))
-        h->suspects[h->nsuspects++] = disk;
+        h->suspects[h->nsuspects++].disk = disk;
     h->woken = true;
     sfs_cond_broadcast(&h->changed);
     sfs_mutex_unlock(&h->lock);

@@ -9,6 +9,7 @@ struct sfs_heal_ops {
     /* May the slabs of this disk (missing or out of use) be built anew now? The delay is the owner's business. disk 0: a slab that was never made. */
     bool (*due)(void *ctx, int disk);
     void (*event)(void *ctx, const char *severity, const char *kind, const char *text);
+    void (*verified)(void *ctx, int disk); /* a suspect disk: every copy on it has been looked at */
     void *ctx;
 };
 struct sfs_heal_status {

@@ -75,7 +75,7 @@ static void on_event(void *ctx, const char *severity, const char *kind, const ch
 
 int sfs_pool_heal_start(struct sfs_pool *p)
 {
-    struct sfs_heal_ops ops = {due, on_event, p};
+    struct sfs_heal_ops ops = {due, on_event, sfs_pool_suspect_verified, p};
     return sfs_heal_start(p->data, &ops, &p->heal);
 }
 

@@ -147,13 +147,15 @@ static void handle_lost(struct sfs_pool *p, struct sfs_pool_disk *pd)
 {
     enum sfs_disk_state s = sfs_disk_state(pd->disk);
     uint64_t now = sfs_env_mono_ns(p->env);
-    pd->suspect |= s != SFS_DISK_GONE || strstr(sfs_disk_state_why(pd->disk), "truncated") != NULL;
+    if (s != SFS_DISK_GONE || strstr(sfs_disk_state_why(pd->disk), "truncated"))
+        sfs_pool_suspect(p, pd, NULL); /* its loss is an event of its own */
     pd->lost_told = true;
     pd->losses = now - pd->since_ns > STAYED_NS ? 0 : pd->losses + 1;
     pd->retry_ns = now + retry_delay_ns(pd);
     sfs_member_failed(p->data, pd->id);
     sfs_replicas_drop(p->replicas, sfs_pool_store_id(p, pd), -ENODEV);
     set_lost_since(p, pd->id, sfs_env_wall(p->env).tv_sec);
+    sfs_pool_suspect_store(p, pd);
     char delay[32] = "5m";
     sfs_pool_prop_get(p, "heal-delay", delay, sizeof(delay), NULL);
     sfs_pool_event(p, "error", "disk-lost", pd->name,
@@ -223,13 +225,15 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
     pd->since_ns = sfs_env_mono_ns(p->env);
     p->heal_again_ns = 0; /* it may take what could not be built elsewhere */
     set_lost_since(p, pd->id, 0);
+    struct sfs_disk_row row;
+    if (!sfs_pool_disk_row(p, pd->id, &row))
+        sfs_pool_suspect_look(p, pd, &row);
     sfs_pool_write_labels(p);
+    sfs_pool_suspect_store(p, pd);
     free_slabs_on(p);
     sfs_pool_event(p, "info", "disk-returned", pd->name, "disk %s is back at %s; what is still good on it is in use again", pd->name, pd->path);
     pd->retry_ns = 0;
-    if (pd->suspect && p->heal)
-        sfs_heal_suspect(p->heal, pd->id);
-    pd->suspect = false;
+    sfs_pool_suspect_begin(p, pd);
 }
 
 void sfs_pool_look_after_disks(struct sfs_pool *p, bool now)

@@ -131,6 +131,7 @@ int sfs_pool_open_disk(struct sfs_pool *p, struct sfs_pool_disk *pd, struct sfs_
         bool cut_short = l->epoch.number + 1 == p->epoch.number && pd->replica;
         pd->stale = l->epoch.number != p->epoch.number && !cut_short;
         pd->replica = pd->replica && !pd->stale && (l->replica || cut_short);
+        pd->opened_generation = l->generation;
         pd->disk = d;
         sfs_mutex_unlock(&p->lock);
         sfs_pool_adopt_handle(p, pd);
@@ -329,6 +330,8 @@ static int load_members(struct sfs_pool *p, struct sfs_error *err)
             if (!row->lost_since)
                 row->lost_since = sfs_env_wall(p->env).tv_sec;
         }
+        sfs_pool_suspect_look(p, pd, row);
+        sfs_pool_suspect_row(p, pd, row);
         rc = sfs_member_add(p->data, row, pd->disk);
         if (rc || p->readonly)
             continue;
@@ -512,6 +515,8 @@ static int start(struct sfs_pool *p, bool jobs)
         rc = sfs_data_start(p->data);
     if (!rc)
         rc = sfs_pool_heal_start(p);
+    for (unsigned i = 0; !rc && i < p->ndisks; i++)
+        sfs_pool_suspect_begin(p, &p->disks[i]);
     p->damage_told = sfs_damage_count(p->data) > 0;
     p->damage_recheck = p->damage_told;
     sfs_pool_watch_begin(p);

@@ -27,7 +27,8 @@ struct sfs_pool_disk {
     bool stale;                  /* present, its label is of an older epoch: data only */
     bool lost_told;              /* its loss is recorded */
     uint64_t repaired_told;      /* blocks, as last told by an event */
-    bool suspect;                /* it was lost by more than being unplugged: verified when it returns */
+    bool suspect;                /* under lock: what is on it may not be what was written to it (suspect.c) */
+    uint64_t opened_generation;  /* of its label, as it was when it was opened */
     uint64_t retry_ns;           /* when to look for it again */
     unsigned losses;             /* since it last stayed for a while: one that flaps is tried more and more seldom */
     uint64_t since_ns;           /* when it was last attached */
@@ -149,6 +150,13 @@ void sfs_pool_watch(struct sfs_pool *p);
 /* heal.c */
 bool sfs_pool_heal_due(struct sfs_pool *p); /* is any slab due to be built anew that was not tried since things last changed */
 int sfs_pool_heal_start(struct sfs_pool *p);
+/* suspect.c */
+void sfs_pool_suspect(struct sfs_pool *p, struct sfs_pool_disk *pd, const char *why); /* marks it in memory; why: for an event when it wasn't, or NULL */
+void sfs_pool_suspect_look(struct sfs_pool *p, struct sfs_pool_disk *pd, const struct sfs_disk_row *row); /* at open and return: does anything speak against it? */
+void sfs_pool_suspect_row(struct sfs_pool *p, const struct sfs_pool_disk *pd, struct sfs_disk_row *row); /* fills the row's suspect and label_seen */
+void sfs_pool_suspect_store(struct sfs_pool *p, struct sfs_pool_disk *pd); /* stores these two. Takes the catalog's lock */
+void sfs_pool_suspect_verified(void *ctx, int disk); /* for the heal job; ctx: struct sfs_pool */
+void sfs_pool_suspect_begin(struct sfs_pool *p, struct sfs_pool_disk *pd); /* hands it to the heal job, if it is marked and here */
 /* pool.c */
 void sfs_pool_measure_room(struct sfs_pool *p);
 int sfs_pool_open_disk(struct sfs_pool *p, struct sfs_pool_disk *pd, struct sfs_error *err);

@@ -1,9 +1,10 @@
 /* Faults, kept within the promise: what each costs is written down before it happens.
  *
  *   away      unplugged: unsynced writes lost. Returns as it was
- *   impaired  failed a request, stalled, was away or full: data that was written meanwhile may lack its copy there, until a heal has ended well
+ *   impaired  failed a request, stalled, was away or full: data that was written meanwhile may lack its copy there, until a heal has ended well. Or it is from an earlier time: the
+ *             pool has to see that by itself, and verifies all of it in that heal
  *   thin      when all disks are full, data that had been accepted is stored with fewer copies rather than lost, and an event says so
- *   rotten    bytes on it may be wrong, or from another time; until it was away when a heal ended well (then nothing of it is in use)
+ *   rotten    bytes on it may be wrong; until it was away when a heal ended well (then nothing of it is in use)
  *
  * A disk may be hurt as long as no more than `budget` are hurt at a time. Spaces that bear fewer are damaged: from then on EIO is allowed there, wrong
  * bytes and lost names never. */
@@ -42,6 +43,16 @@ static bool may_hurt(const struct sim_run *r, unsigned disk)
     return r->disks[disk].member && count(hurt_mask(r) | 1u << disk) <= r->budget;
 }
 
+/* Only what was done to a disk may make the pool doubt it: a crash, or being unplugged, does not. */
+static void check_suspicion(struct sim_run *r, const char *text)
+{
+    const char *said = strstr(text, "disk-suspect ");
+    unsigned n;
+
+    if (said && sscanf(said, "disk-suspect d%u", &n) == 1 && n < r->ndisks && !(r->doubtful & 1u << n))
+        sim_fail(r, "nothing happened to disk d%u that would make it suspect: %s", n, text);
+}
+
 void sim_log_line(struct sim_run *r, const char *text)
 {
     const char *counts = strstr(text, "is stored with ");
@@ -49,6 +60,7 @@ void sim_log_line(struct sim_run *r, const char *text)
 
     for (unsigned i = 0; i < r->ndisks; i++)
         members += r->disks[i].member;
+    check_suspicion(r, text);
     if (!strstr(text, "written-degraded"))
         return;
     if (counts && sscanf(counts, "is stored with %u of %u slabs", &have, &want) == 2 && members - count(r->away | r->impaired) >= want)
@@ -58,6 +70,7 @@ void sim_log_line(struct sim_run *r, const char *text)
 void sim_hurt_disk(struct sim_run *r, uint32_t *mask, unsigned disk)
 {
     *mask |= 1u << disk;
+    r->doubtful |= mask == &r->away ? 0 : 1u << disk;
     r->faulted = true;
     r->stats.faults++;
     for (unsigned i = 0; i < r->nspaces; i++) {
@@ -161,6 +174,12 @@ bool sim_heal(struct sim_run *r)
         r->healed |= r->away;
         r->thin = false;
         r->impaired &= r->stalled | r->full | r->armed | offline; /* what may yet happen isn't healed */
+        for (unsigned d = 0; d < r->ndisks; d++) {
+            if (r->rotten & r->away & 1u << d) { /* a lie that was to come, too */
+                sfs_sim_misdirect_at(r->world, r->disks[d].name, 0);
+                sfs_sim_lose_write_at(r->world, r->disks[d].name, 0);
+            }
+        }
         r->rotten &= ~r->away;
         r->stats.heals++;
     }
@@ -322,7 +341,7 @@ void sim_faults_epoch(struct sim_run *r)
         if ((r->away & 1u << d) && sim_rng_chance(&r->faults, 50))
             sim_disk_back(r, d);
         if (r->disks[d].saved && may_hurt(r, d) && !(r->away & 1u << d) && sim_rng_chance(&r->faults, 50)) {
-            sim_hurt_disk(r, &r->rotten, d);
+            sim_hurt_disk(r, &r->impaired, d);
             sim_note(r, "disk %s is as it was before", name);
             sfs_sim_restore(r->world, name);
         }

@@ -118,6 +118,7 @@ struct sim_run {
     uint32_t impaired;        /* failed, was away or full: data may lack its copy there until a heal has ended well */
     uint32_t rotten;          /* bad bytes may lie on it */
     uint32_t stalled, full, armed; /* now; armed: a request will fail */
+    uint32_t doubtful;        /* at any time more than unplugged */
     bool thin;                /* for want of room something accepted was stored with fewer copies, and said so: until a heal has ended well */
     unsigned budget;          /* how many disks may be hurt at a time */
     uint64_t alive_ns;        /* the world had not crashed by then */
