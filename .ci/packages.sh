@@ -10,7 +10,7 @@ run_packages=(fuse3 mount util-linux)
 # To test it, with both compilers and the sanitizers.
 check_packages=(
     clang libclang-rt-14-dev libcriterion-dev sqlite3
-    attr acl e2fsprogs rsync procps psmisc man-db git jq zsh dpkg-dev file systemd
+    attr acl libcap2-bin e2fsprogs rsync procps psmisc man-db git jq zsh dpkg-dev file systemd
 )
 
 as_root() {

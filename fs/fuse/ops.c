@@ -49,6 +49,9 @@ void sfs_fuse_cred(fuse_req_t req, struct sfs_cred *out)
 
 double sfs_fuse_attr_timeout(struct sfs_fuse *f, const struct stat *st)
 {
+    /* A write drops them, and the kernel does not look at the mode again by itself. */
+    if (S_ISREG(st->st_mode) && (st->st_mode & (S_ISUID | S_ISGID)))
+        return 0;
     if (S_ISREG(st->st_mode) && st->st_ctim.tv_sec > sfs_env_wall(f->env).tv_sec - FRESH_S)
         return FRESH_ATTR_TIMEOUT_S;
     return ATTR_TIMEOUT_S;
@@ -98,7 +101,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
      * Left off, although libfuse turns some of them on:
      * - AUTO_INVAL_DATA: would drop cached pages after every write of our own, since the time of change has moved
      * - ATOMIC_O_TRUNC, HANDLE_KILLPRIV: the kernel then leaves it to us to drop set-id bits, and does not say
-     *   whether the writer may keep them
+     *   whether the writer may keep them. It does with KILLPRIV_V2, which wire.c asks for
      * - WRITEBACK_CACHE: times and sizes would be the kernel's; fsync, not close, would be where errors show
      * - POSIX_LOCKS, FLOCK_LOCKS (no operation given): locks stay in the kernel, since there is one */
     conn->want = conn->capable & wanted;

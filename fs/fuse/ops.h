@@ -12,6 +12,7 @@
 
 #include "fs/base/env.h"
 #include "fs/fuse/fuse.h"
+#include "fs/fuse/wire.h"
 
 struct sfs_fuse {
     struct sfs_env *env;
@@ -19,6 +20,7 @@ struct sfs_fuse {
     uint64_t root; /* of the vfs */
     struct fuse_session *session;
     char *dir;
+    struct sfs_wire wire;
     bool no_opendir; /* set once by init: the kernel opens directories by itself */
 
     struct sfs_mutex lock; /* SFS_RANK_LEAF; guards what follows */

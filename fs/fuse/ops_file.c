@@ -46,7 +46,9 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
     int rc;
 
     sfs_fuse_cred(req, &cred);
-    rc = sfs_vfs_create(f->vfs, sfs_fuse_ino(f, parent), name, mode, fi->flags, &cred, &st, &file);
+    rc = sfs_wire_is_tmpfile()
+             ? sfs_vfs_tmpfile(f->vfs, sfs_fuse_ino(f, parent), mode, fi->flags, &cred, &st, &file)
+             : sfs_vfs_create(f->vfs, sfs_fuse_ino(f, parent), name, mode, fi->flags, &cred, &st, &file);
     if (rc < 0) {
         sfs_fuse_reply_rc(req, rc);
         return;
@@ -88,9 +90,7 @@ static void op_write(fuse_req_t req, fuse_ino_t node, const char *data, size_t s
     int rc;
 
     (void)node;
-    /* The kernel has dropped set-id bits and capabilities itself, by setattr and removexattr, where the
-     * writer may not keep them. */
-    rc = sfs_vfs_write(sfs_fuse_file(fi), data, size, (uint64_t)off, append, false, &n);
+    rc = sfs_vfs_write(sfs_fuse_file(fi), data, size, (uint64_t)off, append, sfs_wire_kills_set_id(), &n);
     if (rc < 0)
         sfs_fuse_reply_rc(req, rc);
     else

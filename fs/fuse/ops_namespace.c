@@ -84,6 +84,8 @@ static unsigned decode_set(int to_set)
         set &= ~SFS_SET_ATIME;
     if (set & SFS_SET_MTIME_NOW)
         set &= ~SFS_SET_MTIME;
+    if (sfs_wire_kills_set_id())
+        set |= SFS_SET_KILLPRIV;
     return set;
 }
 

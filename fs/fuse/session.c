@@ -151,7 +151,11 @@ static int mount_session(struct sfs_fuse *f, const struct sfs_fuse_opts *opts, s
     catch_stderr(&caught);
     rc = fuse_session_mount(f->session, f->dir);
     release_stderr(&caught, said, sizeof(said));
-    if (rc != 0) {
+    if (rc == 0) {
+        rc = sfs_wire_attach(f->session);
+        if (rc < 0)
+            sfs_error_set(err, rc, "%s cannot be served: %s", f->dir, strerror(-rc));
+    } else {
         const char *why = said[0] ? said : last_complaint[0] ? last_complaint : "no reason given";
 
         rc = sfs_error_set(

@@ -186,7 +186,9 @@ int sfs_vfs_write(struct sfs_file *f, const void *data, size_t len, uint64_t off
     if (!rc && off >= SFS_OFFSET_MAX)
         rc = -EFBIG;
     if (!rc && killpriv)
-        rc = sfs_inode_kill_priv(i);
+        sfs_inode_drop_set_id(i);
+    if (!rc)
+        rc = sfs_inode_drop_capability(i); /* whoever writes */
     if (!rc) {
         if (len > SFS_OFFSET_MAX - off)
             len = (size_t)(SFS_OFFSET_MAX - off);
@@ -299,6 +301,8 @@ int sfs_vfs_setattr(struct sfs_vfs *vfs, uint64_t ino, const struct stat *attr, 
         rc = sfs_inode_load_data(i);
         if (!rc)
             rc = sfs_inode_truncate(i, (uint64_t)attr->st_size);
+        if (!rc)
+            rc = sfs_inode_drop_capability(i);
     }
     if (!rc && (set & SFS_SET_MODE) && (i->row.flags & SFS_INODE_HAS_XATTR))
         rc = set_attr_and_list(i, attr, set);

@@ -239,17 +239,25 @@ void sfs_inode_drop_set_id(struct sfs_inode *i)
     sfs_inode_mark_pending(i);
 }
 
+int sfs_inode_drop_capability(struct sfs_inode *i)
+{
+    int rc;
+
+    if (i->no_capability || !(i->row.flags & SFS_INODE_HAS_XATTR))
+        return 0;
+    sfs_catalog_lock(i->vfs->cat);
+    rc = sfs_catalog_xattr_delete(i->vfs->cat, i->ino, "security.capability");
+    sfs_catalog_unlock(i->vfs->cat);
+    if (rc && rc != -ENODATA)
+        return rc;
+    i->no_capability = true;
+    return 0;
+}
+
 int sfs_inode_kill_priv(struct sfs_inode *i)
 {
-    int rc = 0;
-
     sfs_inode_drop_set_id(i);
-    if (i->row.flags & SFS_INODE_HAS_XATTR) {
-        sfs_catalog_lock(i->vfs->cat);
-        rc = sfs_catalog_xattr_delete(i->vfs->cat, i->ino, "security.capability");
-        sfs_catalog_unlock(i->vfs->cat);
-    }
-    return rc == -ENODATA ? 0 : rc;
+    return sfs_inode_drop_capability(i);
 }
 
 static struct timespec to_timespec(struct sfs_time t)

@@ -74,6 +74,7 @@ struct sfs_inode {
     bool data_loaded;        /* map, inline contents */
     /* nlink 0, not open: gone from the catalog or on its way. Only getattr still works */
     bool dead;
+    bool no_capability;      /* it is known not to have security.capability */
     bool attr_dirty;         /* the row differs from the catalog's in more than size */
     bool in_batch;           /* handed over to a commit that isn't done */
     unsigned nopen;
@@ -121,9 +122,10 @@ void sfs_inode_modify_end(struct sfs_inode *i);                    /* gives up b
 void sfs_inode_mark_pending(struct sfs_inode *i);                  /* it has something for the next collect */
 void sfs_inode_touch(struct sfs_inode *i, bool mtime);             /* ctime, and mtime, are now */
 void sfs_inode_accessed(struct sfs_inode *i);                      /* atime, by relatime */
-/* set-id bits and security.capability go */
+/* set-id bits and security.capability go; or one of them */
 int sfs_inode_kill_priv(struct sfs_inode *i);
 void sfs_inode_drop_set_id(struct sfs_inode *i);
+int sfs_inode_drop_capability(struct sfs_inode *i);
 int sfs_inode_stat(struct sfs_inode *i, struct stat *st);
 /* the row for an immediate update */
 void sfs_inode_catalog_row(const struct sfs_inode *i, struct sfs_inode_row *row);

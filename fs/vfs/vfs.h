@@ -73,7 +73,8 @@ int sfs_vfs_create(struct sfs_vfs *vfs, uint64_t parent, const char *name, mode_
 int sfs_vfs_tmpfile(struct sfs_vfs *vfs, uint64_t parent, mode_t mode, int flags, const struct sfs_cred *cred, struct stat *st, struct sfs_file **out);
 /* Reads up to len bytes into out; *n = bytes read, short only at the end of the file. Holes are zeros. -EIO for what has no good copy: never wrong bytes. */
 int sfs_vfs_read(struct sfs_file *f, void *out, size_t len, uint64_t off, size_t *n);
-/* All or nothing, except that a full space may store a first part (*n < len). append: at the end, atomically (off is ignored). killpriv as in setattr. */
+/* All or nothing, except that a full space may store a first part (*n < len). append: at the end, atomically (off is ignored). killpriv: the writer may not keep set-id bits. security.capability goes with every
+ * write. */
 int sfs_vfs_write(struct sfs_file *f, const void *data, size_t len, uint64_t off, bool append, bool killpriv, size_t *n);
 int sfs_vfs_flush(struct sfs_file *f);                     /* close(2) of one descriptor: reports a write-back error that this open file has not yet seen, once */
 int sfs_vfs_fsync(struct sfs_file *f, bool datasync);      /* durable on return; reports write-back errors once per open file */

@@ -39,6 +39,7 @@ static int set_locked(struct sfs_inode *i, const char *name, const void *value, 
 
     if (i->dead)
         return -ENOENT;
+    i->no_capability = false; /* it may be that */
     sfs_catalog_lock(cat);
     if (!(i->row.flags & SFS_INODE_HAS_XATTR) && !(flags & XATTR_REPLACE)) {
         /* The flag is never behind the attributes. */
