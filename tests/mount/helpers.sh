@@ -1,8 +1,8 @@
 # Sourced in place of lib.sh by tests that go through mount(8) and umount(8): a mount namespace of one's own, in which /sbin has this build's helpers.
 # shellcheck shell=bash
-if [ -z "${SFS_IN_NAMESPACE:-}" ] && unshare -m --propagation private true 2> /dev/null; then
+if [ -z "${SFS_IN_NAMESPACE:-}" ] && unshare -m --propagation slave true 2> /dev/null; then
     # In a mount namespace of its own, where /sbin and /etc/fstab can be laid over without anyone seeing it.
-    SFS_IN_NAMESPACE=1 exec unshare -m --propagation private bash "$0"
+    SFS_IN_NAMESPACE=1 exec unshare -m --propagation slave bash "$0"
 fi
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 require_fuse
