@@ -162,8 +162,7 @@ int sfs_writeback_throttle(struct sfs_vfs *vfs, size_t len)
 
 /* --- runs ----------------------------------------------------------------------------------------------- */
 
-/* A small file without extents goes into the catalog, by the next commit. True when that was done. */
-static bool store_inline(struct sfs_inode *i)
+bool sfs_flush_inline(struct sfs_inode *i)
 {
     uint64_t size = i->row.size;
     uint8_t *block, *copy;
@@ -284,7 +283,7 @@ static int flush_step(struct sfs_inode *i, uint64_t limit, bool also_full)
     if (!sfs_dirty_pick(&i->dirty, false, limit, &off, &nblocks)) {
         if (!also_full || !sfs_dirty_pick(&i->dirty, true, UINT64_MAX, &off, &nblocks))
             return 0;
-    } else if (store_inline(i)) {
+    } else if (sfs_flush_inline(i)) {
         return 1;
     }
     rc = take_run(i, off, nblocks, &r);

@@ -171,6 +171,9 @@ int sfs_flush_inode(struct sfs_inode *i);
 /* The same for every inode that became dirty up to `before_ns`. Errors stay with the inodes. 0 or -ENOMEM
  * (nothing done). */
 int sfs_flush_all(struct sfs_vfs *vfs, uint64_t before_ns);
+/* inode lock held, data loaded: a small file without extents goes into the catalog, with the next collect. True
+ * when that was done. */
+bool sfs_flush_inline(struct sfs_inode *i);
 int sfs_writeback_start(struct sfs_vfs *vfs);
 void sfs_writeback_stop(struct sfs_vfs *vfs);
 /* Waits until there is room for len more dirty bytes. 0, -EROFS, or the error that keeps all dirty data from

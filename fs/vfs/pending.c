@@ -16,7 +16,9 @@
  *   (P4) a file that was emptied and is being written anew (a program replaces its contents in place) keeps
  *        its old contents until something new is stored, unless somebody asks for durability. So a crash
  *        shortly after doesn't leave it empty.
- *   (P5) from collect to done, in_batch tells immediate updates of the row to wait for the batch (I4), and
+ *   (P5) a file small enough to lie in the catalog goes along with every commit, dirty or not: who makes one and
+ *        writes it finds it whole after a crash, or not at all, whatever commit came in between.
+ *   (P6) from collect to done, in_batch tells immediate updates of the row to wait for the batch (I4), and
  *        the inode is held, so that `lost` finds it. */
 #include "fs/vfs/vfs_impl.h"
 
@@ -108,6 +110,8 @@ static int hand_over(struct sfs_inode *i, struct sfs_batch *b, bool *more, bool 
     *more = false;
     if (i->dead)
         return 0;
+    if (has_contents && i->dirty.ndirty && sfs_flush_inline(i)) /* P5 */
+        size = i->row.size;
     if (has_contents && holds_back(i)) {
         *more = true;
         return hand_over_attributes(i, b, added);
