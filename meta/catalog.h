@@ -126,6 +126,7 @@ struct sfs_inode_row {
     struct sfs_time atime, mtime, ctime, btime;
     uint64_t parent;              /* directories: the directory above (own ino for a root), else 0 */
     uint32_t flags;               /* SFS_INODE_* */
+    uint64_t sectors;             /* of contents, 512 bytes each, as they were when the row was written with them */
 };
 #define SFS_INODE_HAS_XATTR 1u    /* a hint that saves look-ups: set when any xattr was ever set */
 uint64_t sfs_catalog_ino_alloc(struct sfs_catalog *cat);                        /* never reused, from 16 up; persisted by the next commit */

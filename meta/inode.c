@@ -39,6 +39,7 @@ int sfs_catalog_inode_get(struct sfs_catalog *cat, uint64_t ino, struct sfs_inod
         time_of(st, 12, &row->mtime, &ok);
         time_of(st, 14, &row->ctime, &ok);
         time_of(st, 16, &row->btime, &ok);
+        row->sectors = sfs_col_uint(st, 18, INT64_MAX, &ok);
         rc = ok ? 0 : -EUCLEAN;
     } else if (rc == 0) {
         rc = -ENOENT;
@@ -57,7 +58,8 @@ static int put(struct sfs_catalog *cat, enum sfs_stmt id, const struct sfs_inode
                  SFS_INT(row->uid), SFS_INT(row->gid), SFS_INT(row->rdev), SFS_INT(row->size),
                  SFS_INT(row->parent), SFS_INT(row->flags), SFS_INT(row->atime.sec), SFS_INT(row->atime.nsec),
                  SFS_INT(row->mtime.sec), SFS_INT(row->mtime.nsec), SFS_INT(row->ctime.sec),
-                 SFS_INT(row->ctime.nsec), SFS_INT(row->btime.sec), SFS_INT(row->btime.nsec)));
+                 SFS_INT(row->ctime.nsec), SFS_INT(row->btime.sec), SFS_INT(row->btime.nsec),
+                 SFS_INT(row->sectors)));
 }
 
 int sfs_catalog_inode_insert(struct sfs_catalog *cat, const struct sfs_inode_row *row)

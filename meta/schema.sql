@@ -120,7 +120,8 @@ CREATE TABLE inode (
     ctime       INTEGER NOT NULL,
     ctime_ns    INTEGER NOT NULL,
     btime       INTEGER NOT NULL,
-    btime_ns    INTEGER NOT NULL
+    btime_ns    INTEGER NOT NULL,
+    sectors     INTEGER NOT NULL            -- what its contents take, in units of 512 bytes, as st_blocks: so that stat reads no extents, which decide
 ) STRICT;
 CREATE INDEX inode_orphan ON inode (space, ino) WHERE nlink = 0;
 

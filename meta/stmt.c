@@ -5,7 +5,7 @@
 #define INODE_COLUMNS                                                                                        \
     "ino, space, mode, nlink, uid, gid, rdev, size, parent, flags, atime, atime_ns, mtime, mtime_ns, "       \
     "ctime, ctime_ns, "                                                                                      \
-    "btime, btime_ns"
+    "btime, btime_ns, sectors"
 #define EXTENT_COLUMNS "off, len, skip, grp, goff, slen, rlen, codec, csum"
 #define JOB_COLUMNS "id, kind, state, what, done, total, started, ended, result"
 
@@ -62,12 +62,12 @@ static const struct {
     [SFS_STMT_INODE_GET] = {false, "SELECT " INODE_COLUMNS " FROM inode WHERE ino = ?1"},
     [SFS_STMT_INODE_INSERT] = {true, "INSERT INTO inode (" INODE_COLUMNS
                                      ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-                                     "?12, ?13, ?14, ?15, ?16, ?17, ?18)"},
+                                     "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"},
     [SFS_STMT_INODE_UPDATE] =
         {true,
          "UPDATE inode SET space = ?2, mode = ?3, nlink = ?4, uid = ?5, gid = ?6, rdev = ?7, size = ?8, "
          "parent = ?9, flags = ?10, atime = ?11, atime_ns = ?12, mtime = ?13, mtime_ns = ?14, "
-         "ctime = ?15, ctime_ns = ?16, btime = ?17, btime_ns = ?18 WHERE ino = ?1"},
+         "ctime = ?15, ctime_ns = ?16, btime = ?17, btime_ns = ?18, sectors = ?19 WHERE ino = ?1"},
     [SFS_STMT_INODE_DELETE] = {true, "DELETE FROM inode WHERE ino = ?1"},
     [SFS_STMT_INODE_NEXT] = {false,
                              "SELECT ino FROM inode WHERE space = ?1 AND ino > ?2 ORDER BY ino LIMIT 1"},

@@ -265,17 +265,22 @@ static struct timespec to_timespec(struct sfs_time t)
     return (struct timespec){.tv_sec = t.sec, .tv_nsec = t.nsec};
 }
 
+uint64_t sfs_inode_stored_sectors(const struct sfs_inode *i)
+{
+    return i->map.blocks * (SFS_BLOCK / 512) + (i->inline_len + 511) / 512;
+}
+
 int sfs_inode_stat(struct sfs_inode *i, struct stat *st)
 {
     const struct sfs_inode_row *r = &i->row;
     uint64_t sectors = 0;
 
-    /* programs look for holes where blocks are fewer than the size says: it must be true */
-    if (S_ISREG(r->mode) && r->size > 0) {
-        int rc = sfs_inode_load_data(i);
-        if (rc)
-            return rc;
-        sectors = (i->map.blocks + i->dirty.nfresh) * (SFS_BLOCK / 512) + (i->inline_len + 511) / 512;
+    /* Programs look for holes where blocks are fewer than the size says: it must be true. What isn't in memory is
+     * as the row has it. */
+    if (S_ISREG(r->mode) && !i->data_loaded) {
+        sectors = r->sectors;
+    } else if (S_ISREG(r->mode)) {
+        sectors = sfs_inode_stored_sectors(i) + i->dirty.nfresh * (SFS_BLOCK / 512);
         if (sectors == 0 && i->dirty.ndirty)
             sectors = SFS_BLOCK / 512;
     }

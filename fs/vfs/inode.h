@@ -127,6 +127,8 @@ int sfs_inode_kill_priv(struct sfs_inode *i);
 void sfs_inode_drop_set_id(struct sfs_inode *i);
 int sfs_inode_drop_capability(struct sfs_inode *i);
 int sfs_inode_stat(struct sfs_inode *i, struct stat *st);
+/* data loaded: what the map and the inline contents take, in 512 bytes */
+uint64_t sfs_inode_stored_sectors(const struct sfs_inode *i);
 /* the row for an immediate update */
 void sfs_inode_catalog_row(const struct sfs_inode *i, struct sfs_inode_row *row);
 /* with the catalog's lock too: writes that row */

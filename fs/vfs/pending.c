@@ -128,8 +128,10 @@ static int hand_over(struct sfs_inode *i, struct sfs_batch *b, bool *more, bool 
         free(c.inline_data);
         return rc;
     }
-    c.set_row = i->attr_dirty || size != i->catalog_size;
+    uint64_t sectors = has_contents ? sfs_inode_stored_sectors(i) : i->row.sectors;
+    c.set_row = i->attr_dirty || size != i->catalog_size || sectors != i->row.sectors;
     c.row = i->row;
+    c.row.sectors = sectors;
     c.row.size = size;
     *more = size < i->row.size;
     if (!c.set_row && !c.set_inline && c.ndeleted == 0)
@@ -145,6 +147,7 @@ static int hand_over(struct sfs_inode *i, struct sfs_batch *b, bool *more, bool 
     i->attr_dirty = false;
     i->emptied = false;
     i->catalog_size = i->base_size = size;
+    i->row.sectors = sectors;
     i->in_batch = true;
     *added = true;
     return 0;

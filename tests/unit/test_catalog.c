@@ -581,11 +581,11 @@ Test(catalog, bad_values_are_refused)
         cr_assert_eq(sfs_catalog_extent_list(x.cat, 40, 0, rows, 2, &n), -EUCLEAN, "%s", bad[i].sql);
         cr_assert_eq(sfs_db_exec(x.cat->db, "DELETE FROM extent"), 0);
     }
-    cr_assert_eq(sfs_db_exec(x.cat->db, "INSERT INTO inode VALUES (41,1,-1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0)"),
+    cr_assert_eq(sfs_db_exec(x.cat->db, "INSERT INTO inode VALUES (41,1,-1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0)"),
                  0);
     cr_assert_eq(sfs_catalog_inode_get(x.cat, 41, &in), -EUCLEAN);
     cr_assert_eq(
-        sfs_db_exec(x.cat->db, "INSERT INTO inode VALUES (42,1,1,1,0,0,0,0,0,0,0,1000000000,0,0,0,0,0,0)"),
+        sfs_db_exec(x.cat->db, "INSERT INTO inode VALUES (42,1,1,1,0,0,0,0,0,0,0,1000000000,0,0,0,0,0,0,0)"),
         0);
     cr_assert_eq(sfs_catalog_inode_get(x.cat, 42, &in), -EUCLEAN);
     cr_assert_eq(sfs_db_exec(x.cat->db, "INSERT INTO dentry VALUES (43, 20, 44, 8, CAST('a/b' AS BLOB))"), 0);

@@ -719,6 +719,51 @@ VFS_TEST(extended_attributes)
     finish(f);
 }
 
+static int64_t blocks_of(uint64_t ino)
+{
+    struct stat st = {0};
+
+    cr_assert_eq(sfs_vfs_getattr(vfs, ino, &st), 0);
+    return st.st_blocks;
+}
+
+VFS_TEST(blocks_are_told_without_reading_extents)
+{
+    static uint8_t mib[1 << 20];
+    struct stat st;
+    struct sfs_file *file;
+    size_t n;
+
+    begin(f, 64, SFS_MIRROR2);
+    memset(mib, 7, sizeof(mib));
+    cr_assert_eq(sfs_vfs_create(vfs, top(), "big", 0644, O_RDWR, &root, &st, &file), 0);
+    uint64_t big = st.st_ino;
+    cr_assert_eq(sfs_vfs_write(file, mib, sizeof(mib), 0, false, false, &n), 0);
+    cr_assert_eq(sfs_vfs_write(file, mib, 4096, 5 << 20, false, false, &n), 0);
+    cr_assert_eq(blocks_of(big), 2048 + 8, "dirty");
+    sfs_vfs_release(file);
+    cr_assert_eq(sfs_vfs_create(vfs, top(), "small", 0644, O_RDWR, &root, &st, &file), 0);
+    uint64_t small = st.st_ino;
+    cr_assert_eq(sfs_vfs_write(file, mib, 1000, 0, false, false, &n), 0);
+    sfs_vfs_release(file);
+    reopen(f);
+    cr_assert_eq(blocks_of(big), 2048 + 8, "as the row has it");
+    cr_assert_eq(blocks_of(small), 2);
+    cr_assert_eq(sfs_vfs_open_file(vfs, big, O_RDWR, &file), 0);
+    cr_assert_eq(sfs_vfs_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 512 << 10), 0);
+    sfs_vfs_release(file);
+    cr_assert_eq(blocks_of(big), 1024 + 8);
+    st.st_mode = 0600; /* a change of the row alone keeps it */
+    cr_assert_eq(sfs_vfs_setattr(vfs, small, &st, SFS_SET_MODE, &root, NULL), 0);
+    reopen(f);
+    cr_assert_eq(blocks_of(big), 1024 + 8);
+    cr_assert_eq(blocks_of(small), 2);
+    cr_assert_eq(sfs_vfs_setattr(vfs, big, &(struct stat){.st_size = 0}, SFS_SET_SIZE, &root, NULL), 0);
+    reopen(f);
+    cr_assert_eq(blocks_of(big), 0);
+    finish(f);
+}
+
 /* An access list as the kernel hands it over; a named user where uid isn't 0. */
 static size_t make_list(uint8_t *out, unsigned owner, unsigned uid, unsigned rights, unsigned group, unsigned other)
 {
