@@ -9,7 +9,10 @@
 void sfs_show_damage(const struct sfs_cli *c, const json_t *damage, unsigned max, unsigned indent)
 {
     static const struct sfs_column columns[] = {
-        {"SPACE", false, NULL}, {"UNREADABLE", true, NULL}, {"WHY", false, NULL}, {"FILE", false, NULL}};
+        {"SPACE", false, NULL, SFS_FIT_CUT_END},
+        {"UNREADABLE", true, NULL, SFS_FIT_KEEP},
+        {"WHY", false, NULL, SFS_FIT_KEEP},
+        {"FILE", false, NULL, SFS_FIT_WRAP}};
     struct sfs_table *t = sfs_table_new(columns, 4);
     char size[24], clean[2048];
     size_t i;

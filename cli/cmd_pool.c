@@ -87,8 +87,10 @@ static void list_row(struct sfs_cli *c, struct sfs_table *t, const json_t *pool)
 int sfs_cmd_pool_list(struct sfs_cli *c)
 {
     static const struct sfs_column columns[] = {
-        {"POOL", false, NULL}, {"HEALTH", false, NULL}, {"RAW SIZE", true, NULL}, {"USED", true, NULL},
-        {"FREE", true, NULL},  {"DISKS", true, NULL},   {"SPACES", true, NULL},   {"MOUNTED", true, NULL}};
+        {"POOL", false, NULL, SFS_FIT_CUT_END}, {"HEALTH", false, NULL, SFS_FIT_KEEP},
+        {"RAW SIZE", true, NULL, SFS_FIT_KEEP}, {"USED", true, NULL, SFS_FIT_KEEP},
+        {"FREE", true, NULL, SFS_FIT_KEEP},     {"DISKS", true, NULL, SFS_FIT_KEEP},
+        {"SPACES", true, NULL, SFS_FIT_KEEP},   {"MOUNTED", true, NULL, SFS_FIT_KEEP}};
     json_t *pools = sfs_show_collect(c), *pool;
     struct sfs_table *t = sfs_table_new(columns, 8);
     size_t i;

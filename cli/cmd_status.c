@@ -5,10 +5,10 @@
 #include <time.h>
 #include "cli/request.h"
 #include "cli/show.h"
-#include "fs/base/size.h"
 
 #define WATCH_NS 2000000000u
 #define ENDED_JOBS_SHOWN 2u
+#define BAR_COLUMNS 10u
 
 static bool has_state(const json_t *job, const char *state)
 {
@@ -33,51 +33,65 @@ static void print_verdict(const json_t *status)
     }
 }
 
-static void print_running(const json_t *status)
+static void print_running(const struct sfs_cli *c, const json_t *status)
 {
     size_t i;
     json_t *job;
     json_array_foreach(sfs_json_array(status, "jobs"), i, job)
     {
-        char bar[96], done[16], total[16], rate[16], left[32];
+        char bar[96], done[24], total[24], rate[24], left[32];
         uint64_t has = sfs_json_u64(job, "done"), all = sfs_json_u64(job, "total"),
                  speed = sfs_json_u64(job, "rate_bytes_s"), eta = sfs_json_u64(job, "eta_s");
         if (!has_state(job, "running") || !all)
             continue;
-        sfs_size_format(has, done);
-        sfs_size_format(all, total);
         printf("  %-8s  %s %u %%  %s of %s", sfs_json_text(job, "kind"),
-               sfs_ui_bar(has, all, 20, bar, sizeof(bar)), sfs_ui_percent(has, all), done, total);
+               sfs_ui_bar(has, all, BAR_COLUMNS, bar, sizeof(bar)), sfs_ui_percent(has, all),
+               sfs_ui_size(c, has, done), sfs_ui_size(c, all, total));
         if (speed)
-            printf(", %s/s", (sfs_size_format(speed, rate), rate));
+            printf(", %s/s", sfs_ui_size(c, speed, rate));
         if (eta)
             printf(", %s left", sfs_ui_duration(eta, left));
         putchar('\n');
     }
 }
 
+/* "  capacity  text", wrapped. */
+static void print_fact(const char *name, const char *text)
+{
+    printf("  %-8s  ", name);
+    sfs_ui_wrap(text, 12, 12);
+}
+
 static void print_capacity(const struct sfs_cli *c, const json_t *status)
 {
-    char bar[96], used_text[24], total_text[24], free_text[24], promised_text[24];
+    char bar[96], used_text[24], total_text[24], free_text[24], promised_text[24], text[300];
     uint64_t used = sfs_json_u64(status, "used_bytes"), total = sfs_json_u64(status, "total_bytes"),
              promised = sfs_json_u64(status, "promised_bytes");
-    printf("  capacity  %s %u %%  %s of %s raw used, %s free", sfs_ui_bar(used, total, 20, bar, sizeof(bar)),
-           total ? sfs_ui_percent(used, total) : 0, sfs_ui_size(c, used, used_text),
-           sfs_ui_size(c, total, total_text), sfs_ui_size(c, sfs_json_u64(status, "free_bytes"), free_text));
-    if (promised > total)
-        printf("\n  promised  %s to the spaces: more than there is", sfs_ui_size(c, promised, promised_text));
+    snprintf(text, sizeof(text), "%s %u %%  %s of %s raw used, %s free",
+             sfs_ui_bar(used, total, BAR_COLUMNS, bar, sizeof(bar)), total ? sfs_ui_percent(used, total) : 0,
+             sfs_ui_size(c, used, used_text), sfs_ui_size(c, total, total_text),
+             sfs_ui_size(c, sfs_json_u64(status, "free_bytes"), free_text));
+    print_fact("capacity", text);
+    if (promised > total) {
+        snprintf(text, sizeof(text), "%s to the spaces: more than there is",
+                 sfs_ui_size(c, promised, promised_text));
+        print_fact("promised", text);
+    }
     unsigned long long replicas = sfs_json_u64(status, "replicas"),
                        wanted = sfs_json_u64(status, "replicas_wanted");
-    printf("\n  catalog   %llu replica%s", replicas, replicas == 1 ? "" : "s");
+    int n = snprintf(text, sizeof(text), "%llu replica%s", replicas, replicas == 1 ? "" : "s");
     if (replicas < wanted)
-        printf(" (%llu wanted)", wanted);
-    printf(", epoch %llu\n", (unsigned long long)sfs_json_u64(status, "epoch"));
+        n += snprintf(text + n, sizeof(text) - (size_t)n, " (%llu wanted)", wanted);
+    snprintf(text + n, sizeof(text) - (size_t)n, ", epoch %llu", (unsigned long long)sfs_json_u64(status, "epoch"));
+    print_fact("catalog", text);
     if (json_array_size(sfs_json_array(status, "spaces")) &&
-        json_array_size(sfs_json_array(status, "disks")) > 1)
-        printf("  reserve   the loss of the fullest disk %s\n",
-               sfs_json_true(status, "can_heal_largest")
-                   ? "could be healed now"
-                   : "could not be healed now; add a disk to change that");
+        json_array_size(sfs_json_array(status, "disks")) > 1) {
+        snprintf(text, sizeof(text), "the loss of the fullest disk %s",
+                 sfs_json_true(status, "can_heal_largest")
+                     ? "could be healed now"
+                     : "could not be healed now; add a disk to change that");
+        print_fact("reserve", text);
+    }
 }
 
 /* What ails each disk that isn't online. */
@@ -187,7 +201,7 @@ static void print_status(const struct sfs_cli *c, const json_t *status)
 {
     print_verdict(status);
     putchar('\n');
-    print_running(status);
+    print_running(c, status);
     print_capacity(c, status);
     putchar('\n');
     sfs_show_disks(c, status, 2);

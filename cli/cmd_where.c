@@ -166,8 +166,10 @@ static void add_row(struct rows *rows, const struct row *r, bool sums)
 static void print_rows(const struct sfs_cli *c, const struct rows *rows, bool sums)
 {
     static const struct sfs_column columns[] = {
-        {"OFFSET", true, "-"},       {"STORED", true, NULL}, {"PIECES", true, "-"}, {"GROUP", true, "-"},
-        {"RESILIENCY", false, NULL}, {"STATE", false, NULL}, {"DISKS", false, NULL}};
+        {"OFFSET", true, "-", SFS_FIT_KEEP},       {"STORED", true, NULL, SFS_FIT_KEEP},
+        {"PIECES", true, "-", SFS_FIT_KEEP},       {"GROUP", true, "-", SFS_FIT_KEEP},
+        {"RESILIENCY", false, NULL, SFS_FIT_KEEP}, {"STATE", false, NULL, SFS_FIT_KEEP},
+        {"DISKS", false, NULL, SFS_FIT_WRAP}};
     struct sfs_table *t = sfs_table_new(columns, 7);
     char number[24];
     for (size_t i = 0; i < rows->n; i++) {

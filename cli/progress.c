@@ -4,6 +4,8 @@
 #include "cli/ui.h"
 #include "fs/base/size.h"
 
+#define BAR_COLUMNS 20u
+
 void sfs_progress_begin(struct sfs_progress *p, struct sfs_env *env, const char *what)
 {
     memset(p, 0, sizeof(*p));
@@ -28,6 +30,26 @@ static void rate_text(const struct sfs_progress *p, uint64_t now, uint64_t done,
         snprintf(out, cap, "  %s/s", speed);
 }
 
+/* One line that fits: a longer one would go on in the next, and could not be taken away. What isn't needed goes
+ * first: the rate, then the end of the text. */
+static void draw(const char *text, const char *rate, uint64_t done, uint64_t total, unsigned columns)
+{
+    char bar[96], has[16], all[16], figures[200];
+    sfs_size_format(done, has);
+    sfs_size_format(total, all);
+    if (total)
+        snprintf(figures, sizeof(figures), "%s %u %%  %s of %s", sfs_ui_bar(done, total, BAR_COLUMNS, bar, sizeof(bar)),
+                 sfs_ui_percent(done, total), has, all);
+    else
+        snprintf(figures, sizeof(figures), "%s", has);
+    unsigned room = columns - 1, width = sfs_ui_width(figures);
+    if (width + sfs_ui_width(rate) > room)
+        rate = "";
+    room = room > width + sfs_ui_width(rate) + 1 ? room - width - sfs_ui_width(rate) - 1 : 0;
+    size_t len = sfs_ui_fit(text, room);
+    fprintf(stderr, "\r\033[K%.*s%s%s%s", (int)len, text, len ? " " : "", figures, rate);
+}
+
 void sfs_progress_show(struct sfs_progress *p, uint64_t done, uint64_t total, const char *text)
 {
     if (!sfs_ui_is_terminal(stderr))
@@ -39,16 +61,10 @@ void sfs_progress_show(struct sfs_progress *p, uint64_t done, uint64_t total, co
     }
     if (p->drawn && now - p->shown_ns < 100000000u)
         return;
-    char clean[128], bar[96], rate[80], has[16], all[16];
+    char clean[128], rate[80];
     sfs_ui_clean(text && *text ? text : p->what, clean, sizeof(clean));
     rate_text(p, now, done, total, rate, sizeof(rate));
-    sfs_size_format(done, has);
-    sfs_size_format(total, all);
-    if (total)
-        fprintf(stderr, "\r\033[K%s%s%s %u %%  %s of %s%s", clean, *clean ? " " : "",
-                sfs_ui_bar(done, total, 20, bar, sizeof(bar)), sfs_ui_percent(done, total), has, all, rate);
-    else
-        fprintf(stderr, "\r\033[K%s%s%s%s", clean, *clean ? "  " : "", has, rate);
+    draw(clean, rate, done, total, sfs_ui_columns(stderr));
     fflush(stderr);
     p->drawn = true;
     p->shown_ns = now;

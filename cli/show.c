@@ -39,10 +39,16 @@ static void disk_row(const struct sfs_cli *c, struct sfs_table *t, const json_t 
 void sfs_show_disks(const struct sfs_cli *c, const json_t *status, unsigned indent)
 {
     static const struct sfs_column columns[] = {
-        {"DISK", false, NULL},       {"STATE", false, NULL},   {"KIND", false, NULL},
-        {"MEDIA", false, "unknown"}, {"USAGE", false, "auto"}, {"SIZE", true, NULL},
-        {"USED", true, NULL},        {"FREE", true, NULL},     {"ERRORS R/W/SUM", true, "0/0/0"},
-        {"PATH", false, NULL}};
+        {"DISK", false, NULL, SFS_FIT_CUT_END},
+        {"STATE", false, NULL, SFS_FIT_KEEP},
+        {"KIND", false, NULL, SFS_FIT_DROP},
+        {"MEDIA", false, "unknown", SFS_FIT_DROP},
+        {"USAGE", false, "auto", SFS_FIT_KEEP},
+        {"SIZE", true, NULL, SFS_FIT_KEEP},
+        {"USED", true, NULL, SFS_FIT_KEEP},
+        {"FREE", true, NULL, SFS_FIT_KEEP},
+        {"ERRORS R/W/SUM", true, "0/0/0", SFS_FIT_KEEP},
+        {"PATH", false, NULL, SFS_FIT_CUT_BEGIN}};
     struct sfs_table *t = sfs_table_new(columns, 10);
     size_t i;
     json_t *disk;
@@ -85,12 +91,18 @@ void sfs_show_spaces(const struct sfs_cli *c, const json_t *const *statuses, uns
                      unsigned indent)
 {
     static const struct sfs_column columns[] = {
-        {"SPACE", false, NULL},        {"RESILIENCY", false, NULL},
-        {"COLUMNS", false, "auto"},    {"PROVISIONING", false, "thin"},
-        {"COMPRESSION", false, "off"}, {"HEALTH", false, NULL},
-        {"SIZE", true, "-"},           {"TOTAL", true, NULL},
-        {"USED", true, NULL},          {"AVAIL", true, NULL},
-        {"ON DISK", true, NULL},       {"MOUNTED ON", false, "-"}};
+        {"SPACE", false, NULL, SFS_FIT_CUT_END},
+        {"RESILIENCY", false, NULL, SFS_FIT_KEEP},
+        {"COLUMNS", false, "auto", SFS_FIT_DROP},
+        {"PROVISIONING", false, "thin", SFS_FIT_DROP},
+        {"COMPRESSION", false, "off", SFS_FIT_DROP},
+        {"HEALTH", false, NULL, SFS_FIT_KEEP},
+        {"SIZE", true, "-", SFS_FIT_DROP},
+        {"TOTAL", true, NULL, SFS_FIT_KEEP},
+        {"USED", true, NULL, SFS_FIT_KEEP},
+        {"AVAIL", true, NULL, SFS_FIT_KEEP},
+        {"ON DISK", true, NULL, SFS_FIT_DROP},
+        {"MOUNTED ON", false, "-", SFS_FIT_CUT_BEGIN}};
     struct sfs_table *t = sfs_table_new(columns, 12);
     for (unsigned k = 0; k < n; k++) {
         size_t i;
@@ -128,8 +140,14 @@ static const char *job_subject(const json_t *status, const json_t *job, char *ou
 void sfs_show_jobs(const struct sfs_cli *c, const json_t *status, unsigned ended_max, unsigned indent)
 {
     static const struct sfs_column columns[] = {
-        {"JOB", false, NULL}, {"ABOUT", false, ""}, {"STATE", false, NULL},   {"DONE", true, NULL},
-        {"RATE", true, "-"},  {"LEFT", true, "-"},  {"STARTED", false, NULL}, {"RESULT", false, ""}};
+        {"JOB", false, NULL, SFS_FIT_KEEP},
+        {"ABOUT", false, "", SFS_FIT_CUT_END},
+        {"STATE", false, NULL, SFS_FIT_KEEP},
+        {"DONE", true, NULL, SFS_FIT_KEEP},
+        {"RATE", true, "-", SFS_FIT_KEEP},
+        {"LEFT", true, "-", SFS_FIT_KEEP},
+        {"STARTED", false, NULL, SFS_FIT_DROP},
+        {"RESULT", false, "", SFS_FIT_WRAP}};
     struct sfs_table *t = sfs_table_new(columns, 8);
     unsigned ended = 0;
     size_t i;

@@ -1,5 +1,9 @@
 /* Aligned tables: column widths follow the contents; a column in which every cell says the same unremarkable
- * thing is left out. */
+ * thing is left out.
+ *
+ * On a terminal a table keeps to its width: columns that may go (SFS_FIT_DROP) go, the last of them first; names
+ * and paths are cut (SFS_FIT_CUT_END, SFS_FIT_CUT_BEGIN); text of the last column goes on in further lines
+ * (SFS_FIT_WRAP). Elsewhere everything is there, a row a line. */
 #ifndef SFS_CLI_TABLE_H
 #define SFS_CLI_TABLE_H
 
@@ -7,10 +11,13 @@
 
 #define SFS_TABLE_MAX_COLUMNS 16u
 
+enum sfs_fit { SFS_FIT_KEEP, SFS_FIT_DROP, SFS_FIT_CUT_END, SFS_FIT_CUT_BEGIN, SFS_FIT_WRAP };
+
 struct sfs_column {
     const char *title;
     bool right;       /* aligned to the right: numbers */
     const char *hide; /* leave the column out when every cell equals this; NULL: never */
+    enum sfs_fit fit;
 };
 struct sfs_table;
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -28,14 +29,52 @@ bool sfs_ui_has_utf8(void)
     return utf8;
 }
 
+/* Word by word; the cursor is in column `at`, further lines begin in column `indent`. limit 0: one line. */
+static void wrap(FILE *f, const char *text, unsigned at, unsigned indent, unsigned limit)
+{
+    bool first = true;
+    for (const char *p = text; *p;) {
+        if (*p == '\n') {
+            fprintf(f, "\n%*s", (int)indent, "");
+            at = indent;
+            first = true;
+            p++;
+            continue;
+        }
+        size_t len = strcspn(p, " \n");
+        char word[256];
+        snprintf(word, sizeof(word), "%.*s", (int)len, p);
+        unsigned width = sfs_ui_width(word) + (len >= sizeof(word) ? (unsigned)(len - sizeof(word) + 1) : 0);
+        if (!first && limit && at + 1 + width > limit) {
+            fprintf(f, "\n%*s", (int)indent, "");
+            at = indent;
+            first = true;
+        }
+        if (len) {
+            fprintf(f, "%s%.*s", first ? "" : " ", (int)len, p);
+            at += width + (first ? 0 : 1);
+            first = false;
+        }
+        p += len;
+        while (*p == ' ')
+            p++;
+    }
+    fputc('\n', f);
+}
+
 static void say(const char *prefix, const char *text)
 {
-    char clean[4096];
+    char clean[4096], line[4400];
     sfs_ui_clean(text, clean, sizeof(clean));
     size_t len = strlen(clean);
     if (sfs_ui_is_terminal(stderr))
         fputs("\r\033[K", stderr); /* over a progress bar */
-    fprintf(stderr, "spacesfs: %s%s%s\n", prefix, clean, len && strchr(".?!:", clean[len - 1]) ? "" : ".");
+    snprintf(line, sizeof(line), "spacesfs: %s%s%s", prefix, clean,
+             len && strchr(".?!:", clean[len - 1]) ? "" : ".");
+    if (sfs_ui_columns(stderr))
+        wrap(stderr, line, 0, 2, sfs_ui_columns(stderr));
+    else
+        fprintf(stderr, "%s\n", line);
 }
 
 void sfs_ui_error(const char *fmt, ...)
@@ -109,6 +148,16 @@ bool sfs_ui_has_colour(FILE *f)
     return !(no && *no) && sfs_ui_is_terminal(f);
 }
 
+unsigned sfs_ui_columns(FILE *f)
+{
+    struct winsize size;
+    if (!sfs_ui_is_terminal(f))
+        return 0;
+    if (ioctl(fileno(f), TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+        return 80;
+    return size.ws_col < 40 ? 40 : size.ws_col;
+}
+
 const char *sfs_ui_tone(FILE *f, enum sfs_tone tone)
 {
     static const char *const codes[] = {"", "\033[32m", "\033[33m", "\033[1;31m", "\033[2m", "\033[1m"};
@@ -166,12 +215,31 @@ unsigned sfs_ui_width(const char *text)
     return width;
 }
 
+size_t sfs_ui_fit(const char *text, unsigned columns)
+{
+    const char *p = text;
+    for (unsigned width = 0; *p;) {
+        unsigned w = 1, len = printable(p, &w);
+        if (width + w > columns)
+            break;
+        width += w;
+        p += len ? len : 1;
+    }
+    return (size_t)(p - text);
+}
+
 char *sfs_ui_size(const struct sfs_cli *c, uint64_t bytes, char out[24])
 {
-    if (c->bytes)
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    unsigned unit = 0;
+    if (c->bytes) {
         snprintf(out, 24, "%llu", (unsigned long long)bytes);
-    else
-        sfs_size_format(bytes, out);
+        return out;
+    }
+    for (; value >= 999.5 && unit < 6; unit++)
+        value /= 1024;
+    snprintf(out, 24, "%.*f %s", unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value, units[unit]);
     return out;
 }
 
@@ -189,6 +257,8 @@ char *sfs_ui_duration(uint64_t s, char out[32])
     unsigned long long v = s;
     if (v < 60)
         snprintf(out, 32, "%llu s", v);
+    else if (v >= 600 && v < 3600)
+        snprintf(out, 32, "%llu min", v / 60);
     else if (v < 3600)
         snprintf(out, 32, "%llu min %llu s", v / 60, v % 60);
     else if (v < 86400)
@@ -224,29 +294,6 @@ char *sfs_ui_bar(uint64_t done, uint64_t total, unsigned width, char *out, size_
 
 void sfs_ui_wrap(const char *text, unsigned at, unsigned indent)
 {
-    bool first = true;
-    for (const char *p = text; *p;) {
-        if (*p == '\n') {
-            printf("\n%*s", (int)indent, "");
-            at = indent;
-            first = true;
-            p++;
-            continue;
-        }
-        unsigned len = (unsigned)strcspn(p, " \n");
-        if (!first && at + 1 + len > LINE_COLUMNS) {
-            printf("\n%*s", (int)indent, "");
-            at = indent;
-            first = true;
-        }
-        if (len) {
-            printf("%s%.*s", first ? "" : " ", (int)len, p);
-            at += len + (first ? 0 : 1);
-            first = false;
-        }
-        p += len;
-        while (*p == ' ')
-            p++;
-    }
-    putchar('\n');
+    unsigned columns = sfs_ui_columns(stdout);
+    wrap(stdout, text, at, indent, columns && columns < LINE_COLUMNS ? columns : LINE_COLUMNS);
 }

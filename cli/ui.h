@@ -25,6 +25,8 @@ bool sfs_ui_confirm(const struct sfs_cli *c, const char *fmt, ...) __attribute__
 bool sfs_ui_is_terminal(FILE *f);
 bool sfs_ui_has_colour(FILE *f);
 bool sfs_ui_has_utf8(void);
+/* Columns of the terminal that f is; 0: it is none, and lines may be as long as they like. */
+unsigned sfs_ui_columns(FILE *f);
 
 enum sfs_tone { SFS_TONE_PLAIN, SFS_TONE_GOOD, SFS_TONE_WARN, SFS_TONE_BAD, SFS_TONE_DIM, SFS_TONE_BOLD };
 const char *sfs_ui_tone(FILE *f, enum sfs_tone tone); /* "" without colour */
@@ -35,12 +37,14 @@ const char *sfs_ui_tone_end(FILE *f, enum sfs_tone tone);
 char *sfs_ui_clean(const char *text, char *out, size_t cap);
 /* Columns that clean text takes on a terminal. */
 unsigned sfs_ui_width(const char *text);
+/* The longest part of clean text that takes at most so many columns, from its beginning: its length in bytes. */
+size_t sfs_ui_fit(const char *text, unsigned columns);
 
 /* Prints text on stdout, word by word, in 80 columns; `at` is the column the cursor is in, `indent` that of
  * further lines. Ends the line. */
 void sfs_ui_wrap(const char *text, unsigned at, unsigned indent);
 
-/* "1.50 TiB", or the plain number with --bytes. */
+/* "1.50 TiB", "15.0 GiB", "150 MiB": three digits; or the plain number with --bytes. */
 char *sfs_ui_size(const struct sfs_cli *c, uint64_t bytes, char out[24]);
 char *sfs_ui_time(int64_t unix_seconds, char out[32]); /* local time; "-" for 0 */
 char *sfs_ui_duration(uint64_t seconds, char out[32]); /* "2 h 5 min" */

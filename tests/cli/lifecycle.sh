@@ -88,7 +88,7 @@ run 0 space create ./a/scratch -r simple
 run 1 space create tank/docs -r simple
 has err 'docs'
 run 0 space list tank
-has out '^tank/docs +mirror2 .*zstd:5 .*healthy +40\.00 MiB' '^tank/media +mirror3' '^tank/scratch +simple'
+has out '^tank/docs +mirror2 .*zstd:5 .*healthy +40\.0 MiB' '^tank/media +mirror3' '^tank/scratch +simple'
 run 0 space list --bytes
 has out '^tank/docs .* 41943040 '
 run 0 space set tank/docs size=50M compression=off
