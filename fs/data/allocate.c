@@ -1,8 +1,11 @@
-/* Allocation: blocks in open groups, and opening groups.
+/* Allocation: blocks, or rows of parity groups, in open groups; and opening groups.
  *
- * A volume keeps several groups open, enough that all disks work (sfs_place_open_groups), fewer when slabs are scarce so that spaces and the last slabs are not split up. A group is chosen in turn; a run is found by next fit;
+ * A volume keeps several groups open of each kind that it uses, enough that all disks work (sfs_place_open_groups), fewer when slabs are scarce so that spaces and the last slabs are not split up. A group is chosen in turn; a run is found by next fit;
  * a run shorter than asked for is given only when no group has a whole one and no other group can be opened.
- * Opening: a group that has much room is opened again before new slabs are taken; any that has room when there are no slabs left. */
+ * Opening: a group that has much room is opened again before new slabs are taken; any that has room when there are no slabs left.
+ *
+ * Groups with parity are given out by whole rows that are free in all their blocks, since a row is written at once or not at all (rule 1). Beside them a volume with parity has landing groups: copies that bear as many losses, on
+ * fast disks where there are enough of them. */
 #include "fs/data/state.h"
 
 #include <stdio.h>
@@ -11,11 +14,27 @@
 
 /* --- runs --------------------------------------------------------------------------------------------------------------------------- */
 
+static bool row_is_clear(const struct sfs_group *g, uint64_t row)
+{
+    return sfs_bit_find(g->bitmap, row * g->row_blocks, (row + 1) * g->row_blocks, true) == (row + 1) * g->row_blocks;
+}
+
 /* Lock held. Blocks that are free from now on. */
 void sfs_bitmap_release(struct sfs_group *g, uint64_t block, uint64_t n)
 {
-    if (g->bitmap && block < g->blocks)
-        g->free_blocks += sfs_bits_clear(g->bitmap, block, block + n < g->blocks ? block + n : g->blocks);
+    uint64_t end = block + n < g->blocks ? block + n : g->blocks;
+    if (!g->bitmap || block >= end)
+        return;
+    if (!g->row_blocks) {
+        g->free_blocks += sfs_bits_clear(g->bitmap, block, end);
+        return;
+    }
+    for (uint64_t row = block / g->row_blocks; row * g->row_blocks < end; row++) {
+        uint64_t from = row * g->row_blocks, to = from + g->row_blocks;
+        uint64_t cleared = sfs_bits_clear(g->bitmap, from > block ? from : block, to < end ? to : end);
+        g->free_blocks += cleared;
+        g->clear_rows += cleared && row_is_clear(g, row);
+    }
 }
 
 /* Next fit: the first run of at least `want` from the cursor on, else the longest there is. Returns its length, 0 if none. */
@@ -46,8 +65,35 @@ static void take(struct sfs_group *g, uint64_t start, uint64_t n)
 {
     g->free_blocks -= sfs_bits_set(g->bitmap, start, start + n);
     g->cursor = start + n < g->blocks ? start + n : 0;
-    g->used_blocks += n;
+    sfs_group_use(g, start, n);
     g->inflight++;
+}
+
+/* --- rows ----------------------------------------------------------------------------------------------------------------------------- */
+
+/* Next fit, as find_run: clear rows that follow each other. */
+static uint64_t find_rows(const struct sfs_group *g, uint64_t want, uint64_t *start)
+{
+    uint64_t best = 0, rows = sfs_geometry_rows(&g->geo), cursor = g->cursor / g->row_blocks;
+    for (unsigned pass = 0; pass < 2 && g->clear_rows; pass++) {
+        uint64_t end = pass ? cursor : rows, n = 0;
+        for (uint64_t row = pass ? 0 : cursor; row < end; row++) {
+            n = row_is_clear(g, row) ? n + 1 : 0;
+            if (n <= best)
+                continue;
+            best = n;
+            *start = row + 1 - n;
+            if (best == want)
+                return want;
+        }
+    }
+    return best;
+}
+
+static void take_rows(struct sfs_group *g, uint64_t row, uint64_t rows)
+{
+    g->clear_rows -= rows;
+    take(g, row * g->row_blocks, rows * g->row_blocks);
 }
 
 /* --- opening: which ------------------------------------------------------------------------------------------------------------------- */
@@ -60,11 +106,23 @@ static bool is_open_in(const struct sfs_volume *v, const struct sfs_group *g)
     return false;
 }
 
+/* Data lands in copies that bear as many losses as the space does. */
+static enum sfs_resiliency resiliency_of(const struct sfs_volume *v, enum sfs_group_kind kind)
+{
+    enum sfs_resiliency r = v->row.resiliency;
+    if (kind == SFS_GROUP_DATA)
+        return r;
+    return sfs_resiliency_tolerance(r) > 1 ? SFS_MIRROR3 : sfs_resiliency_tolerance(r) == 1 ? SFS_MIRROR2 : SFS_SIMPLE;
+}
+
 /* A group narrower than the fixed width was made when disks were away; it is used up, but not opened again while there is another way. */
 static bool fits_settings(const struct sfs_volume *v, const struct sfs_group *g, bool narrower)
 {
-    return g->geo.resiliency == (enum sfs_resiliency)v->row.resiliency && g->geo.interleave == v->row.interleave && g->kind == SFS_GROUP_DATA &&
-           (v->row.columns == 0 || g->geo.columns == v->row.columns || (narrower && g->geo.columns < v->row.columns));
+    if (g->geo.resiliency != resiliency_of(v, g->kind) || g->geo.interleave != v->row.interleave)
+        return false;
+    if (g->kind == SFS_GROUP_LANDING)
+        return sfs_resiliency_parity(v->row.resiliency) > 0;
+    return v->row.columns == 0 || g->geo.columns == v->row.columns || (narrower && g->geo.columns < v->row.columns);
 }
 
 /* Columns of a new group. online: disks that could hold slabs if they had room; free: those that have. Redundancy comes before a fixed width. */
@@ -79,15 +137,21 @@ unsigned sfs_choose_columns(const struct sfs_volume *v, unsigned online, unsigne
     return columns < min ? min : columns;
 }
 
+/* Blocks that can be given out once they are released. */
+uint64_t sfs_group_room_blocks(const struct sfs_group *g)
+{
+    return g->row_blocks ? g->free_rows * g->row_blocks : g->blocks - g->used_blocks;
+}
+
 /* Lock held. A group that may be opened again, the one with most room; at least `min_blocks` of it. */
-static struct sfs_group *reopenable(struct sfs_data *d, struct sfs_volume *v, uint64_t min_blocks, bool quarter)
+static struct sfs_group *reopenable(struct sfs_data *d, struct sfs_volume *v, enum sfs_group_kind kind, uint64_t min_blocks, bool quarter)
 {
     struct sfs_group *best = NULL;
     uint64_t most = 0;
     for (struct sfs_group *g = d->groups; g; g = g->hh.next) {
-        if (g->volume != v || g->dropped || g->holds || g->barren || g->inflight || is_open_in(v, g) || !g->used_known || !fits_settings(v, g, !quarter))
+        if (g->volume != v || g->kind != kind || g->dropped || g->holds || g->barren || g->inflight || is_open_in(v, g) || !g->used_known || !fits_settings(v, g, !quarter))
             continue;
-        uint64_t space = g->blocks - g->used_blocks;
+        uint64_t space = sfs_group_room_blocks(g);
         if (space < min_blocks || space <= most || (quarter && space < g->blocks / 4) || !sfs_group_whole(d, g))
             continue;
         best = g;
@@ -97,6 +161,9 @@ static struct sfs_group *reopenable(struct sfs_data *d, struct sfs_volume *v, ui
 }
 
 struct picked {
+    enum sfs_resiliency resiliency;
+    enum sfs_group_kind kind;
+    uint32_t interleave;
     unsigned columns, n;                 /* n: slabs found; the rest are missing */
     int disk[SFS_MAX_SLABS_PER_GROUP];
     uint32_t slot[SFS_MAX_SLABS_PER_GROUP];
@@ -130,9 +197,63 @@ void sfs_slot_give(struct sfs_data *d, int disk, uint32_t slot)
     }
 }
 
-/* Lock held. Chooses disks and takes a slot on each. 0 or -ENOSPC. Rule 4: a slab may be missing for want of disks; for want of room only as the last resort, for data that was accepted when there was room. */
-static int pick(struct sfs_data *d, struct sfs_volume *v, bool last_resort, struct picked *p)
+/* --- opening: where landing groups go -------------------------------------------------------------------------------------------------- */
+
+/* How much a disk is wanted for landing groups. 0: it can't take one. */
+static unsigned landing_rank(const struct sfs_member *m)
 {
+    if (!sfs_member_online(m) || m->full || m->free_slabs == 0 || (m->row.usage != SFS_USAGE_AUTO && m->row.usage != SFS_USAGE_JOURNAL))
+        return 0;
+    return m->row.usage == SFS_USAGE_JOURNAL ? 3 : m->row.media == SFS_MEDIA_SSD ? 2 : 1;
+}
+
+/* Lock held. The highest rank at which there are enough disks for all copies: a fast disk gains nothing beside a slow one. */
+static unsigned landing_min_rank(struct sfs_data *d, unsigned copies)
+{
+    unsigned n[4] = {0};
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link)
+        for (unsigned r = landing_rank(m); r > 0; r--)
+            n[r]++;
+    for (unsigned r = 3; r > 1; r--)
+        if (n[r] >= copies)
+            return r;
+    return 1;
+}
+
+/* Lock held. How many landing groups a volume should have at most; one over it is emptied first. */
+unsigned sfs_landing_groups_max(struct sfs_data *d)
+{
+    uint64_t slabs = 0;
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link)
+        slabs += m->row.capacity_slabs;
+    uint64_t bytes = slabs * d->slab_bytes / 16;
+    if (bytes > SFS_LANDING_MAX_BYTES)
+        bytes = SFS_LANDING_MAX_BYTES;
+    uint64_t n = bytes / d->slab_bytes;
+    return n ? (unsigned)n : 1;
+}
+
+static unsigned landing_groups(struct sfs_data *d, const struct sfs_volume *v)
+{
+    unsigned n = 0;
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+        n += g->volume == v && g->kind == SFS_GROUP_LANDING && !g->dropped;
+    return n;
+}
+
+/* --- opening: making -------------------------------------------------------------------------------------------------------------------- */
+
+/* Lock held. Chooses disks and takes a slot on each. 0 or -ENOSPC. Rule 4: a slab may be missing for want of disks; for want of room only as the last resort, for data that was accepted when there was room. */
+static int pick(struct sfs_data *d, struct sfs_volume *v, enum sfs_group_kind kind, bool last_resort, struct picked *p)
+{
+    enum sfs_resiliency r = resiliency_of(v, kind);
+    unsigned copies = sfs_resiliency_copies(r), parity = sfs_resiliency_parity(r);
+    bool landing = kind == SFS_GROUP_LANDING;
+    unsigned rank = landing ? landing_min_rank(d, copies) : 0;
+    if (landing && landing_groups(d, v) >= sfs_landing_groups_max(d))
+        return -ENOSPC;
     struct sfs_member *of[SFS_LABEL_PEERS];
     struct sfs_place_disk place[SFS_LABEL_PEERS];
     unsigned n = 0, online = 0, nfree = 0;
@@ -141,14 +262,15 @@ static int pick(struct sfs_data *d, struct sfs_volume *v, bool last_resort, stru
         if (n == SFS_LABEL_PEERS)
             break;
         of[n] = m;
-        place[n] = (struct sfs_place_disk){m->free_slabs, open_slabs_on(v, m->row.id), sfs_member_takes_slabs(m)};
-        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
+        place[n] = (struct sfs_place_disk){m->free_slabs, open_slabs_on(v, m->row.id), landing ? landing_rank(m) >= rank : sfs_member_takes_slabs(m)};
+        online += sfs_member_online(m) && (m->row.usage == SFS_USAGE_AUTO || (landing && m->row.usage == SFS_USAGE_JOURNAL));
         nfree += place[n].usable;
         n++;
     }
-    enum sfs_resiliency r = v->row.resiliency;
-    unsigned copies = sfs_resiliency_copies(r), parity = sfs_resiliency_parity(r);
-    p->columns = sfs_choose_columns(v, online, nfree);
+    p->resiliency = r;
+    p->kind = kind;
+    p->interleave = v->row.interleave;
+    p->columns = landing ? 1 : sfs_choose_columns(v, online, nfree);
     unsigned want = p->columns * copies, index[SFS_MAX_SLABS_PER_GROUP];
     p->n = sfs_place_pick(place, n, want, index);
     if (p->n < want && ((online >= want && !last_resort) || p->n < p->columns - parity || p->n == 0))
@@ -160,8 +282,6 @@ static int pick(struct sfs_data *d, struct sfs_volume *v, bool last_resort, stru
     }
     return 0;
 }
-
-/* --- opening: making -------------------------------------------------------------------------------------------------------------------- */
 
 static void unpick(struct sfs_data *d, struct picked *p)
 {
@@ -234,17 +354,19 @@ static struct sfs_group *build(struct sfs_data *d, struct sfs_volume *v, const s
 {
     struct sfs_group *g = calloc(1, sizeof(*g));
     struct sfs_error why;
-    if (!g || sfs_geometry_init(&g->geo, v->row.resiliency, p->columns, v->row.interleave, d->slab_bytes, &why)) {
+    if (!g || sfs_geometry_init(&g->geo, p->resiliency, p->columns, p->interleave, d->slab_bytes, &why)) {
         free(g);
         return NULL;
     }
     g->volume = v;
-    g->blocks = sfs_geometry_capacity(&g->geo) / SFS_BLOCK;
+    g->kind = p->kind;
+    int rc = sfs_group_size(g);
     g->free_blocks = g->blocks;
+    g->clear_rows = g->free_rows;
     g->used_known = true;
     g->bitmap = calloc((g->blocks + 63) / 64 + 1, sizeof(uint64_t));
-    if (!g->bitmap) {
-        free(g);
+    if (rc || !g->bitmap) {
+        sfs_group_free(g);
         return NULL;
     }
     RB_INIT(&g->pending);
@@ -262,13 +384,13 @@ static struct sfs_group *build(struct sfs_data *d, struct sfs_volume *v, const s
     return g;
 }
 
-static int open_new(struct sfs_data *d, struct sfs_volume *v, bool last_resort)
+static int open_new(struct sfs_data *d, struct sfs_volume *v, enum sfs_group_kind kind, bool last_resort)
 {
     struct picked p;
     int rc;
     for (unsigned tries = 0;; tries++) {
         SFS_LOCK(d);
-        rc = tries < 2 * SFS_LABEL_PEERS ? pick(d, v, last_resort, &p) : -ENOSPC;
+        rc = tries < 2 * SFS_LABEL_PEERS ? pick(d, v, kind, last_resort, &p) : -ENOSPC;
         SFS_UNLOCK(d);
         if (rc)
             return rc;
@@ -280,9 +402,7 @@ static int open_new(struct sfs_data *d, struct sfs_volume *v, bool last_resort)
     struct sfs_group *g = build(d, v, &p);
     rc = g ? record(d, g) : -ENOMEM;
     if (rc) {
-        if (g)
-            free(g->bitmap);
-        free(g);
+        sfs_group_free(g);
         unpick(d, &p);
         return rc;
     }
@@ -313,8 +433,11 @@ static int reopen(struct sfs_data *d, struct sfs_volume *v, uint64_t id)
         g->bitmap = m.bits;
         m.bits = NULL;
         g->free_blocks = g->blocks - m.used;
+        g->clear_rows = 0;
+        for (uint64_t row = 0; g->row_blocks && row < sfs_geometry_rows(&g->geo); row++)
+            g->clear_rows += row_is_clear(g, row);
         g->cursor = 0;
-        g->barren = g->free_blocks == 0;
+        g->barren = g->row_blocks ? g->clear_rows == 0 : g->free_blocks == 0;
         g->state_dirty |= g->state != SFS_GROUP_OPEN;
         g->state = SFS_GROUP_OPEN;
         v->open[v->nopen++] = g;
@@ -326,7 +449,7 @@ static int reopen(struct sfs_data *d, struct sfs_volume *v, uint64_t id)
 }
 
 /* Opens one more group for v. 0; -ENOSPC; -EAGAIN: look again (another thread has opened one). */
-static int open_group(struct sfs_volume *v, bool last_resort)
+static int open_group(struct sfs_volume *v, enum sfs_group_kind kind, bool last_resort)
 {
     struct sfs_data *d = v->data;
     int rc = sfs_groups_count_used(d); /* what a group holds must be known before one is opened again; nothing to do but after a mount */
@@ -347,14 +470,14 @@ static int open_group(struct sfs_volume *v, bool last_resort)
         sfs_group_seal(fullest);
     }
     v->opening = true;
-    struct sfs_group *g = reopenable(d, v, SFS_EXTENT_MAX / SFS_BLOCK, true);
+    struct sfs_group *g = reopenable(d, v, kind, SFS_EXTENT_MAX / SFS_BLOCK, true);
     uint64_t id = g ? g->id : 0;
     SFS_UNLOCK(d);
 
-    rc = id ? reopen(d, v, id) : open_new(d, v, last_resort);
+    rc = id ? reopen(d, v, id) : open_new(d, v, kind, last_resort);
     if (rc == -ENOSPC) {
         SFS_LOCK(d);
-        g = reopenable(d, v, 1, false);
+        g = reopenable(d, v, kind, 1, false);
         id = g ? g->id : 0;
         SFS_UNLOCK(d);
         if (id)
@@ -373,39 +496,43 @@ static int open_group(struct sfs_volume *v, bool last_resort)
 static void tidy_open(struct sfs_data *d, struct sfs_volume *v)
 {
     for (unsigned i = v->nopen; i-- > 0;)
-        if (!sfs_group_takes_writes(d, v->open[i]) || v->open[i]->free_blocks == 0 || !fits_settings(v, v->open[i], true))
+        if (!sfs_group_takes_writes(d, v->open[i]) || (v->open[i]->row_blocks ? v->open[i]->clear_rows : v->open[i]->free_blocks) == 0 || !fits_settings(v, v->open[i], true))
             sfs_group_seal(v->open[i]);
 }
 
 /* Lock held. Should one more group be opened although those that are open have room? */
-static bool wants_more(struct sfs_data *d, const struct sfs_volume *v)
+static bool wants_more(struct sfs_data *d, const struct sfs_volume *v, enum sfs_group_kind kind)
 {
-    unsigned n = 0, spaces = 0;
+    unsigned n = 0, spaces = 0, copies = sfs_resiliency_copies(resiliency_of(v, kind));
+    bool landing = kind == SFS_GROUP_LANDING;
+    unsigned rank = landing ? landing_min_rank(d, copies) : 0;
     uint64_t slabs = 0;
     struct sfs_member *m;
     LIST_FOREACH(m, &d->members, link)
-        if (sfs_member_takes_slabs(m)) {
+        if (landing ? landing_rank(m) >= rank : sfs_member_takes_slabs(m)) {
             n++;
             slabs += m->free_slabs;
         }
     struct sfs_volume *w;
     LIST_FOREACH(w, &d->volumes, link)
         spaces++;
-    unsigned c = sfs_resiliency_copies(v->row.resiliency) * (v->row.columns ? v->row.columns : sfs_geometry_auto_columns(v->row.resiliency, n));
-    if (c == 0 || n < c)
+    unsigned c = landing ? copies : copies * (v->row.columns ? v->row.columns : sfs_geometry_auto_columns(v->row.resiliency, n));
+    if (c == 0 || n < c || (landing && landing_groups(d, v) >= sfs_landing_groups_max(d)))
         return false;
-    unsigned target = sfs_place_open_groups(n, c);
-    return v->nopen < target && slabs >= 4ull * target * c * spaces;
+    unsigned target = sfs_place_open_groups(n, c), have = 0;
+    for (unsigned i = 0; i < v->nopen; i++)
+        have += v->open[i]->kind == kind;
+    return have < target && slabs >= 4ull * target * c * spaces;
 }
 
 /* Lock held. Does the next open group in turn have a whole run; else (unless whole_only) the longest of all. */
-static struct sfs_group *choose(struct sfs_volume *v, uint64_t want, bool whole_only, uint64_t *start, uint64_t *got)
+static struct sfs_group *choose(struct sfs_volume *v, enum sfs_group_kind kind, uint64_t want, bool whole_only, uint64_t *start, uint64_t *got)
 {
     struct sfs_group *best = NULL;
     *got = 0;
     for (unsigned i = 0; i < v->nopen; i++) {
         struct sfs_group *g = v->open[(v->turn + i) % v->nopen];
-        uint64_t at = 0, len = find_run(g, want, &at);
+        uint64_t at = 0, len = g->kind == kind && !g->row_blocks ? find_run(g, want, &at) : 0;
         if (len <= *got)
             continue;
         best = g;
@@ -419,17 +546,18 @@ static struct sfs_group *choose(struct sfs_volume *v, uint64_t want, bool whole_
     return best && (!whole_only || *got == want) ? best : NULL;
 }
 
-int sfs_allocate(struct sfs_volume *v, uint64_t want, bool contiguous, struct sfs_group **out, uint64_t *block, uint64_t *got)
+int sfs_allocate(struct sfs_volume *v, enum sfs_group_kind kind, uint64_t want, unsigned flags, struct sfs_group **out, uint64_t *block, uint64_t *got)
 {
     struct sfs_data *d = v->data;
-    bool no_more = false, last_resort = false;
+    bool no_more = false, last_resort = false, contiguous = flags & SFS_ALLOCATE_WHOLE;
     for (unsigned opened = 0;; opened++) {
         if (opened == SFS_MAX_OPEN)
             no_more = true; /* no whole run to be had: what can be opened is as fragmented as what is open */
         SFS_LOCK(d);
+        bool stale = kind == SFS_GROUP_DATA && sfs_resiliency_parity(v->row.resiliency);
         tidy_open(d, v);
-        bool more = !no_more && !v->opening && wants_more(d, v);
-        struct sfs_group *g = more ? NULL : choose(v, want, contiguous || !no_more, block, got);
+        bool more = !no_more && !v->opening && wants_more(d, v, kind);
+        struct sfs_group *g = more || stale ? NULL : choose(v, kind, want, contiguous || !no_more, block, got);
         if (g) {
             take(g, *block, *got);
             *out = g;
@@ -437,15 +565,100 @@ int sfs_allocate(struct sfs_volume *v, uint64_t want, bool contiguous, struct sf
         SFS_UNLOCK(d);
         if (g)
             return 0;
-        if (no_more && (last_resort || contiguous))
+        if (stale)
+            return -ESTALE;
+        if (no_more && (last_resort || contiguous || !(flags & SFS_ALLOCATE_LAST)))
             return -ENOSPC;
         last_resort = no_more;
-        int rc = open_group(v, last_resort);
+        int rc = open_group(v, kind, last_resort);
         if (rc == -ENOSPC)
             no_more = true;
         else if (rc && rc != -EAGAIN)
             return rc;
     }
+}
+
+/* Lock held. Blocks in a row of a group that would be made now; 0: none can be. */
+static uint64_t row_of_new(struct sfs_data *d, const struct sfs_volume *v)
+{
+    unsigned online = 0, nfree = 0, parity = sfs_resiliency_parity(v->row.resiliency);
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link) {
+        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
+        nfree += sfs_member_takes_slabs(m);
+    }
+    unsigned columns = sfs_choose_columns(v, online, nfree);
+    return columns > nfree + parity ? 0 : (uint64_t)(columns - parity) * (v->row.interleave / SFS_BLOCK);
+}
+
+/* Lock held. The next open group in turn with rows that `blocks` fill; the one with the longest run of them unless one has all that are wanted. */
+static struct sfs_group *choose_rows(struct sfs_volume *v, uint64_t blocks, bool pad, uint64_t *row, uint64_t *rows)
+{
+    struct sfs_group *best = NULL;
+    uint64_t most = 0;
+    for (unsigned i = 0; i < v->nopen; i++) {
+        struct sfs_group *g = v->open[(v->turn + i) % v->nopen];
+        if (!g->row_blocks)
+            continue;
+        uint64_t want = (blocks + (pad ? g->row_blocks - 1 : 0)) / g->row_blocks, at = 0, n = want ? find_rows(g, want, &at) : 0;
+        if (n * g->row_blocks <= most)
+            continue;
+        best = g;
+        most = n * g->row_blocks;
+        *row = at;
+        *rows = n;
+        if (n == want) {
+            v->turn = (v->turn + i + 1) % v->nopen;
+            break;
+        }
+    }
+    return best;
+}
+
+int sfs_allocate_rows(struct sfs_volume *v, uint64_t blocks, uint64_t whole_blocks, unsigned flags, struct sfs_group **out, uint64_t *row, uint64_t *rows)
+{
+    struct sfs_data *d = v->data;
+    bool pad = flags & SFS_ALLOCATE_PAD, no_more = false, last_resort = false;
+    for (unsigned opened = 0;; opened++) {
+        no_more |= opened == SFS_MAX_OPEN;
+        SFS_LOCK(d);
+        bool stale = !sfs_resiliency_parity(v->row.resiliency), any = false;
+        tidy_open(d, v);
+        bool more = !no_more && !v->opening && wants_more(d, v, SFS_GROUP_DATA);
+        struct sfs_group *g = more || stale ? NULL : choose_rows(v, blocks, pad, row, rows);
+        for (unsigned i = 0; i < v->nopen; i++)
+            any |= v->open[i]->row_blocks > 0;
+        uint64_t fresh = row_of_new(d, v), need = whole_blocks < blocks ? whole_blocks : blocks;
+        if (g && (no_more || *rows * g->row_blocks >= need)) {
+            take_rows(g, *row, *rows);
+            *out = g;
+        } else {
+            g = NULL;
+        }
+        SFS_UNLOCK(d);
+        if (g)
+            return 0;
+        if (stale)
+            return -ESTALE;
+        if (!pad && blocks < fresh && (any || !no_more))
+            return -EAGAIN; /* it fills no row */
+        if (no_more && (last_resort || !(flags & SFS_ALLOCATE_LAST)))
+            return !pad && any ? -EAGAIN : -ENOSPC;
+        last_resort = no_more;
+        int rc = open_group(v, SFS_GROUP_DATA, last_resort);
+        if (rc == -ENOSPC)
+            no_more = true;
+        else if (rc && rc != -EAGAIN)
+            return rc;
+    }
+}
+
+void sfs_rows_give_back(struct sfs_data *d, struct sfs_group *g, uint64_t block, uint64_t n)
+{
+    SFS_LOCK(d);
+    sfs_group_unuse(g, block, n);
+    sfs_bitmap_release(g, block, n);
+    SFS_UNLOCK(d);
 }
 
 void sfs_allocate_done(struct sfs_data *d, struct sfs_group *g)

@@ -33,8 +33,7 @@ struct sfs_data *sfs_data_new(struct sfs_env *env, struct sfs_catalog *cat, uint
 static void free_group(struct sfs_data *d, struct sfs_group *g)
 {
     HASH_DEL(d->groups, g);
-    free(g->bitmap);
-    free(g);
+    sfs_group_free(g);
 }
 
 void sfs_data_free(struct sfs_data *d)

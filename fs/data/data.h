@@ -32,6 +32,9 @@ void sfs_volume_stat(struct sfs_volume *v, struct sfs_volume_stat *out);
 int sfs_volume_reserve(struct sfs_volume *v, uint64_t bytes, bool rewriting);
 void sfs_volume_unreserve(struct sfs_volume *v, uint64_t bytes);
 
+/* Bytes that are best written at once, in one call: a stripe of a parity space; else SFS_EXTENT_MAX. */
+uint32_t sfs_volume_write_unit_bytes(struct sfs_volume *v);
+
 /* --- writing: cut, compress, checksum, allocate, write all copies (DESIGN.md section 6) -------------------------------------------------- */
 #define SFS_WRITE_MAX_EXTENTS 256u
 struct sfs_write_item {

@@ -113,10 +113,8 @@ static int pending_covers(struct sfs_group *g, uint64_t from, uint64_t to, struc
 /* Lock held. Notes [from, to) of g as freed by this transaction. */
 static int note_freed(struct sfs_data *d, struct sfs_group *g, uint64_t from, uint64_t to)
 {
-    uint64_t blocks = (to - from) / SFS_BLOCK;
     sfs_damage_freed(d, g->id, from, to);
-    if (g->used_known) /* rows that cannot be may make it less than it seems: bad bytes never abort */
-        g->used_blocks -= blocks < g->used_blocks ? blocks : g->used_blocks;
+    sfs_group_unuse(g, from / SFS_BLOCK, (to - from) / SFS_BLOCK);
     return sfs_freed_push(&d->freed, &(struct sfs_freed){.group = g->id, .goff = from, .len = to - from});
 }
 
@@ -265,8 +263,7 @@ static void release_group(struct sfs_data *d, uint64_t id)
     for (unsigned i = 0; i < sfs_geometry_slabs(&g->geo); i++)
         if (g->slabs[i].disk)
             release_slot(d, g->slabs[i].disk, g->slabs[i].slot);
-    free(g->bitmap);
-    free(g);
+    sfs_group_free(g);
 }
 
 void sfs_freeing_release(struct sfs_data *d)

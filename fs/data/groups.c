@@ -47,6 +47,73 @@ void sfs_group_seal(struct sfs_group *g)
     g->bitmap = NULL;
 }
 
+int sfs_group_size(struct sfs_group *g)
+{
+    g->blocks = sfs_geometry_capacity(&g->geo) / SFS_BLOCK;
+    if (!g->geo.parity)
+        return 0;
+    g->row_blocks = sfs_geometry_stripe_bytes(&g->geo) / SFS_BLOCK;
+    g->free_rows = sfs_geometry_rows(&g->geo);
+    g->row_used = calloc(g->free_rows, sizeof(*g->row_used));
+    return g->row_used ? 0 : -ENOMEM;
+}
+
+void sfs_group_free(struct sfs_group *g)
+{
+    if (!g)
+        return;
+    free(g->bitmap);
+    free(g->row_used);
+    free(g);
+}
+
+/* With parity: adds sign * (the blocks of [block, block + n)) to what is used of each row. */
+static void count_rows(struct sfs_group *g, uint64_t block, uint64_t n, bool add)
+{
+    while (g->row_blocks && n) {
+        uint64_t row = block / g->row_blocks, part = (row + 1) * g->row_blocks - block;
+        if (part > n)
+            part = n;
+        uint32_t before = g->row_used[row], less = part < before ? before - (uint32_t)part : 0;
+        g->row_used[row] = add ? before + (uint32_t)part : less;
+        if (!before && g->row_used[row])
+            g->free_rows--;
+        else if (before && !g->row_used[row])
+            g->free_rows++;
+        block += part;
+        n -= part;
+    }
+}
+
+void sfs_group_use(struct sfs_group *g, uint64_t block, uint64_t n)
+{
+    g->used_blocks += n;
+    count_rows(g, block, n, true);
+}
+
+/* Rows of the catalog that cannot be may make it less than it seems: bad bytes never abort. */
+void sfs_group_unuse(struct sfs_group *g, uint64_t block, uint64_t n)
+{
+    if (!g->used_known)
+        return;
+    g->used_blocks -= n < g->used_blocks ? n : g->used_blocks;
+    count_rows(g, block, n, false);
+}
+
+bool sfs_slab_is_spare(struct sfs_data *d, const struct sfs_group *g, unsigned i)
+{
+    unsigned column = i / g->geo.copies, gone = 0;
+    for (unsigned c = 0; c < g->geo.columns; c++) {
+        bool any = false;
+        for (unsigned k = c * g->geo.copies; k < (c + 1) * g->geo.copies; k++)
+            any |= k != i && sfs_member_online(sfs_member_find(d, g->slabs[k].disk));
+        if (c == column && any)
+            return true;
+        gone += !any;
+    }
+    return gone <= g->geo.parity;
+}
+
 bool sfs_column_has_copy(struct sfs_data *d, const struct sfs_group *g, unsigned column)
 {
     for (unsigned k = 0; k < g->geo.copies; k++)
@@ -118,7 +185,10 @@ static int load_group(const struct sfs_group_row *row, void *ctx)
     g->volume = v;
     g->kind = row->kind;
     g->state = row->state;
-    g->blocks = sfs_geometry_capacity(&g->geo) / SFS_BLOCK;
+    if (sfs_group_size(g)) {
+        sfs_group_free(g);
+        return -ENOMEM;
+    }
     RB_INIT(&g->pending);
     RB_INIT(&g->applied);
     SFS_LOCK(l->d);
@@ -267,7 +337,7 @@ static void note_present(uint32_t slot, void *ctx)
         p->bits[slot / 64] |= 1ull << (slot % 64);
 }
 
-/* The next slab of the disk that has no file although a row names it, in a column that another copy can rebuild; forgotten in memory. group 0: none. */
+/* The next slab of the disk that has no file although a row names it, and that the others can rebuild; forgotten in memory. group 0: none. */
 static struct sfs_slab_row forget_absent(struct sfs_data *d, int id, const struct present *p)
 {
     struct sfs_slab_row row = {0};
@@ -277,11 +347,7 @@ static struct sfs_slab_row forget_absent(struct sfs_data *d, int id, const struc
             struct sfs_slab_row *s = &g->slabs[i];
             if (s->disk != id || p->bits[s->slot / 64] >> (s->slot % 64) & 1)
                 continue;
-            struct sfs_slab_row was = *s;
-            s->disk = 0; /* would the column have a copy without it? */
-            bool other = sfs_column_has_copy(d, g, i / g->geo.copies);
-            *s = was;
-            if (!other)
+            if (!sfs_slab_is_spare(d, g, i))
                 continue;
             sfs_group_seal(g);
             sfs_slab_forget(d, s);
@@ -322,6 +388,17 @@ int sfs_groups_check_slabs(struct sfs_data *d, int id)
 
 /* --- counting what is in use --------------------------------------------------------------------------------------------------------- */
 
+static void use_map(struct sfs_group *g, const struct sfs_group_map *m)
+{
+    g->used_blocks = 0;
+    for (uint64_t at = 0; at < g->blocks;) {
+        uint64_t from = sfs_bit_find(m->bits, at, g->blocks, true), to = sfs_bit_find(m->bits, from, g->blocks, false);
+        sfs_group_use(g, from, to - from);
+        at = to;
+    }
+    g->used_known = true;
+}
+
 /* Catalog lock held: rows cannot change meanwhile. What waits to be examined (candidates) still counts: it is subtracted when it is found free. */
 static int count_group(struct sfs_data *d, uint64_t id)
 {
@@ -331,8 +408,7 @@ static int count_group(struct sfs_data *d, uint64_t id)
     struct sfs_group *g = sfs_group_find(d, id);
     if (!rc && g && !g->used_known) {
         sfs_group_map_pending(d, g, &m);
-        g->used_blocks = m.used;
-        g->used_known = true;
+        use_map(g, &m);
     }
     SFS_UNLOCK(d);
     sfs_group_map_free(&m);

@@ -2,21 +2,22 @@
  *
  * Terms
  *   span    the stored bytes under the checksums that a read needs: whole checksum granules
- *   source  where a piece of a column can be had from: source k < copies is copy k; for parity groups source `copies` is reconstruction from the other columns of the stripe
+ *   source  where a piece of a column can be had from: source k < copies is copy k. With parity: 0 is the column itself, 1 the other columns of its row, and with two parities
+ *           2 + c the other columns but c
  *
- * A read goes in two steps. FAST: every span from one source each, all requests of a call in one sfs_io_run; what verifies is done. SLOW, for each granule that failed: every source of every piece of it is read; blocks on which they
+ * A read goes in two steps. FAST: every span from one source each (a piece whose column is away: from the other columns), all requests of a call in one sfs_io_run; what verifies is done. SLOW, for each granule that failed: every source of every piece of it is read; blocks on which they
  * agree are settled, those on which they differ are tried in all combinations (bounded) until the checksum holds: rot in both copies, in different blocks, still reads right. Then what was bad is rewritten in place.
  *
  * Invariants: R1 bytes reach the caller only after their checksum held. R2 repair writes only verified bytes, only inside quiesce (so the place cannot have been given to anybody else since it was looked up), only to a disk that is online.
  * R3 a stored extent's place is read under the lock together with its group's slabs. R4 who reads it in several steps goes by the place that it had at the first: a mover may give it another meanwhile, in a group
  * of another shape, but what lies at the old one stays as it is until quiesce is left. */
-#include "fs/data/state.h"
+#include "fs/data/rebuild.h"
 #include "fs/data/codec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SOURCES 4u
+#define MAX_SOURCES (2u + SFS_MAX_COLUMNS)
 #define MAX_COMBINATIONS 4096u
 
 struct span {
@@ -26,27 +27,10 @@ struct span {
     struct sfs_buf *buf;       /* to - from, rounded up to blocks */
     unsigned ios;              /* requests of its own in the list, from first_io */
     unsigned first_io;
+    bool all;                  /* goes on behind a granule without a good copy */
+    unsigned bad;              /* granules that the fast way didn't have right */
     int result;
 };
-
-struct io_list {
-    struct sfs_io *v;
-    unsigned n, cap;
-};
-
-static int push(struct io_list *l, const struct sfs_io *io)
-{
-    if (l->n == l->cap) {
-        unsigned cap = l->cap ? l->cap * 2 : 16;
-        struct sfs_io *v = realloc(l->v, cap * sizeof(*v));
-        if (!v)
-            return -ENOMEM;
-        l->v = v;
-        l->cap = cap;
-    }
-    l->v[l->n++] = *io;
-    return 0;
-}
 
 /* --- choosing a source ------------------------------------------------------------------------------------------------------------------- */
 
@@ -73,8 +57,10 @@ static int best_copy(struct sfs_data *d, const struct sfs_group *g, unsigned col
     return best;
 }
 
-/* Lock held. Adds the requests that read bytes [from, to) of what is stored at a place from `copy` of each column (-1: the best) into buf, where byte `from` is first. -EIO when a column has no such copy online. */
-static int plan_read(struct sfs_data *d, const struct sfs_stored_key *place, uint32_t from, uint32_t to, int copy, struct sfs_buf *buf, struct io_list *l)
+/* Lock held. Adds the requests that read bytes [from, to) of what is stored at a place from `copy` of each column (-1: the best) into buf, where byte `from` is first. What is on a column that is away is rebuilt, for `owner`, if rs
+ * is given; else -EIO. */
+static int plan_read(struct sfs_data *d, const struct sfs_stored_key *place, uint32_t from, uint32_t to, int copy, struct sfs_buf *buf, struct sfs_ios *l, struct sfs_rebuilds *rs,
+                     unsigned owner)
 {
     struct sfs_group *g = sfs_group_find(d, place->group);
     if (!g)
@@ -85,11 +71,16 @@ static int plan_read(struct sfs_data *d, const struct sfs_stored_key *place, uin
         int k = copy >= 0 ? copy : best_copy(d, g, p.column, place->goff);
         struct sfs_slab_row *slab = k < 0 ? NULL : &g->slabs[p.column * g->geo.copies + (unsigned)k];
         struct sfs_member *m = slab ? sfs_member_find(d, slab->disk) : NULL;
-        if (!sfs_member_online(m))
-            return -EIO;
+        size_t at = p.group_off - place->goff - from;
+        if (!sfs_member_online(m)) {
+            int rc = rs && g->geo.parity ? sfs_rebuild_plan(d, g, &p, buf, at, owner, rs, l) : -EIO;
+            if (rc)
+                return rc;
+            continue;
+        }
         struct sfs_io io = {.op = SFS_IO_READ, .disk = m->disk, .slot = slab->slot, .off = p.slab_off, .len = p.len, .buf = buf,
-                            .buf_off = p.group_off - place->goff - from};
-        int rc = push(l, &io);
+                            .buf_off = at};
+        int rc = sfs_ios_push(l, &io);
         if (rc)
             return rc;
     }
@@ -105,9 +96,20 @@ struct granule {
     uint32_t from, to;                     /* stored bytes under one checksum */
     uint64_t csum;
     unsigned sources;
+    unsigned parity;                       /* columns of parity in its group */
+    struct sfs_columns columns;            /* with parity: where the sources come from */
     struct sfs_buf *buf[MAX_SOURCES];      /* the granule as each source has it */
     uint8_t *have[MAX_SOURCES];            /* by block: could it be read */
 };
+
+static int rebuild_source(struct granule *g, unsigned source)
+{
+    if (source == 0) {
+        sfs_columns_direct(&g->columns, g->buf[0]->data, g->have[0]);
+        return 0;
+    }
+    return sfs_columns_rebuild(&g->columns, source == 1 ? SFS_NO_COLUMN : source - 2, g->buf[source]->data, g->have[source]);
+}
 
 static int read_source(struct granule *g, unsigned source)
 {
@@ -117,14 +119,16 @@ static int read_source(struct granule *g, unsigned source)
     g->have[source] = calloc(sfs_blocks(len), 1);
     if (!g->buf[source] || !g->have[source])
         return -ENOMEM;
+    if (g->parity)
+        return rebuild_source(g, source);
     /* Block by block, so that one bad sector does not hide its neighbours. */
-    struct io_list l = {0};
+    struct sfs_ios l = {0};
     int rc = 0;
     SFS_LOCK(d);
     for (uint32_t at = g->from; rc != -ENOMEM && at < g->to; at += SFS_BLOCK) {
         uint32_t end = at + SFS_BLOCK < g->to ? at + SFS_BLOCK : g->to;
         unsigned before = l.n;
-        rc = plan_read(d, &g->place, at, end, (int)source, g->buf[source], &l);
+        rc = plan_read(d, &g->place, at, end, (int)source, g->buf[source], &l, NULL, 0);
         if (rc == 0)
             l.v[before].buf_off = at - g->from;
     }
@@ -230,7 +234,7 @@ static void repair(const struct granule *g, struct sfs_buf *good)
 {
     struct sfs_data *d = g->d;
     struct sfs_stored *s = g->stored;
-    struct io_list l = {0};
+    struct sfs_ios l = {0};
     uint32_t len = g->to - g->from;
     SFS_LOCK(d);
     struct sfs_group *grp = sfs_group_find(d, g->place.group);
@@ -253,7 +257,7 @@ static void repair(const struct granule *g, struct sfs_buf *good)
                 m->row.read_errors++;
             struct sfs_io io = {.op = SFS_IO_WRITE, .disk = m->disk, .slot = slab->slot, .off = p.slab_off, .len = SFS_BLOCK, .buf = good,
                                 .buf_off = at};
-            if (push(&l, &io))
+            if (sfs_ios_push(&l, &io))
                 continue;
             sfs_repaired_note(d, s, m->row.id);
             m->repaired++; /* the owner of the pool tells how many, now and then */
@@ -273,6 +277,45 @@ static void repair(const struct granule *g, struct sfs_buf *good)
     free(l.v);
 }
 
+/* The sources up to n are read, and tried. 0; -EIO: no contents whose checksum holds; -ENOMEM. */
+static int try_sources(struct granule *g, unsigned n, struct sfs_buf *good)
+{
+    int rc = 0;
+    for (; !rc && g->sources < n; g->sources++)
+        rc = read_source(g, g->sources);
+    return rc ? rc : settle(g, good->data) ? 0 : -EIO;
+}
+
+/* The granule without what columns have that are not believed: none of them, each, each two. */
+static bool settle_by_columns(const struct granule *g, unsigned columns, uint8_t *out)
+{
+    uint32_t len = g->to - g->from;
+    for (unsigned a = 0; a <= columns; a++)
+        for (unsigned b = a; b <= (g->parity > 1 && a < columns ? columns - 1 : a); b++) {
+            unsigned bad = a < columns ? 1u << a | 1u << b : 0;
+            if (sfs_columns_without(&g->columns, bad, out) && sfs_checksum(out, len) == g->csum)
+                return true;
+        }
+    return false;
+}
+
+/* With parity: first as if whole columns were bad, then block by block. */
+static int settle_granule(struct granule *g, unsigned copies, unsigned columns, struct sfs_buf *good)
+{
+    if (!g->parity)
+        return copies ? try_sources(g, copies, good) : -EIO;
+    int rc = sfs_columns_read(g->d, g->place.group, g->place.goff + g->from, g->place.goff + g->to, &g->columns);
+    if (!rc)
+        rc = read_source(g, g->sources++);
+    if (!rc && settle_by_columns(g, columns, good->data))
+        return 0;
+    if (!rc)
+        rc = try_sources(g, 2, good);
+    if (rc == -EIO && g->parity > 1)
+        rc = try_sources(g, 2 + columns, good);
+    return rc;
+}
+
 /* Has a mover given it another place since? */
 static bool has_moved(const struct granule *g)
 {
@@ -290,16 +333,13 @@ static int read_hard_at(struct sfs_data *d, struct sfs_stored *s, unsigned i, ui
     SFS_LOCK(d);
     g.place = s->key;
     struct sfs_group *grp = sfs_group_find(d, s->key.group);
-    g.sources = grp ? grp->geo.copies : 0;
+    unsigned copies = grp ? grp->geo.copies : 0, columns = grp ? grp->geo.columns : 0;
+    g.parity = grp ? grp->geo.parity : 0;
     SFS_UNLOCK(d);
-    int rc = g.sources ? 0 : -EIO;
-    for (unsigned k = 0; !rc && k < g.sources; k++)
-        rc = read_source(&g, k);
-    struct sfs_buf *good = rc ? NULL : sfs_buf_new(sfs_blocks(g.to - g.from) * SFS_BLOCK);
-    if (!rc && !good)
-        rc = -ENOMEM;
-    if (!rc && !settle(&g, good->data))
-        rc = has_moved(&g) ? -EAGAIN : -EIO;
+    struct sfs_buf *good = sfs_buf_new(sfs_blocks(g.to - g.from) * SFS_BLOCK);
+    int rc = good ? settle_granule(&g, copies, columns, good) : -ENOMEM;
+    if (rc == -EIO && has_moved(&g))
+        rc = -EAGAIN;
     if (rc == -EIO) {
         __atomic_add_fetch(&d->unreadable, 1, __ATOMIC_RELAXED);
         sfs_damage_note(d, s, i);
@@ -311,10 +351,11 @@ static int read_hard_at(struct sfs_data *d, struct sfs_stored *s, unsigned i, ui
         repair(&g, good);
     }
     sfs_buf_unref(good);
-    for (unsigned k = 0; k < g.sources; k++) {
+    for (unsigned k = 0; k < MAX_SOURCES; k++) {
         sfs_buf_unref(g.buf[k]);
         free(g.have[k]);
     }
+    sfs_columns_free(&g.columns);
     return rc;
 }
 
@@ -344,13 +385,13 @@ static int span_init(struct span *sp, struct sfs_stored *s, uint32_t from, uint3
 }
 
 /* Verifies each granule of a span that has been read the fast way; what fails is read the hard way. */
-static void span_finish(struct sfs_data *d, struct span *sp, const struct io_list *l)
+static void span_finish(struct sfs_data *d, struct span *sp, const struct sfs_ios *l)
 {
     bool readable = sp->result == 0;
     for (unsigned i = 0; readable && i < sp->ios; i++)
         readable = l->v[sp->first_io + i].result == 0;
     sp->result = 0;
-    for (unsigned i = sp->first; !sp->result && i <= sp->last; i++) {
+    for (unsigned i = sp->first; (!sp->result || sp->all) && i <= sp->last; i++) {
         uint32_t from, to;
         sfs_checksum_range(sp->stored->codec, (uint32_t)sp->stored->key.slen, i, &from, &to);
         uint8_t *bytes = sp->buf->data + (from - sp->from);
@@ -358,25 +399,33 @@ static void span_finish(struct sfs_data *d, struct span *sp, const struct io_lis
             sfs_damage_good(d, sp->stored, i);
             continue;
         }
-        sp->result = read_hard(d, sp->stored, i, bytes);
+        sp->bad++;
+        int rc = read_hard(d, sp->stored, i, bytes);
+        if (rc)
+            sp->result = rc;
     }
 }
 
 /* Reads and verifies n spans at once. */
 static void read_spans(struct sfs_data *d, struct span *v, unsigned n)
 {
-    struct io_list l = {0};
+    struct sfs_ios l = {0};
+    struct sfs_rebuilds rs = {0};
     SFS_LOCK(d);
     for (unsigned i = 0; i < n; i++) {
         if (v[i].result)
             continue;
         v[i].first_io = l.n;
-        v[i].result = plan_read(d, &v[i].stored->key, v[i].from, v[i].to, -1, v[i].buf, &l);
+        v[i].result = plan_read(d, &v[i].stored->key, v[i].from, v[i].to, -1, v[i].buf, &l, &rs, i);
         v[i].ios = l.n - v[i].first_io;
     }
     SFS_UNLOCK(d);
     if (l.n)
         sfs_io_run(l.v, l.n);
+    for (unsigned i = 0; i < rs.n; i++)
+        if (!v[rs.v[i].owner].result && !sfs_rebuild_finish(&rs.v[i], &l))
+            v[rs.v[i].owner].result = -EIO;
+    sfs_rebuilds_free(&rs);
     for (unsigned i = 0; i < n; i++)
         if (v[i].buf && v[i].result != -ENOMEM)
             span_finish(d, &v[i], &l);
@@ -386,10 +435,10 @@ static void read_spans(struct sfs_data *d, struct span *v, unsigned n)
 /* Every granule of one copy against its checksum; what is bad is read the hard way, which repairs it. */
 static int check_copy(struct sfs_data *d, struct sfs_stored *s, const struct sfs_stored_key *place, unsigned copy, struct sfs_buf *buf, uint64_t *bad, uint64_t *lost)
 {
-    struct io_list l = {0};
+    struct sfs_ios l = {0};
     uint32_t slen = (uint32_t)s->key.slen;
     SFS_LOCK(d);
-    int rc = plan_read(d, place, 0, slen, (int)copy, buf, &l);
+    int rc = plan_read(d, place, 0, slen, (int)copy, buf, &l, NULL, 0);
     SFS_UNLOCK(d);
     bool readable = rc == 0 && sfs_io_run(l.v, l.n) == 0;
     free(l.v);
@@ -412,13 +461,31 @@ static int check_copy(struct sfs_data *d, struct sfs_stored *s, const struct sfs
     return 0;
 }
 
+/* With parity there is one copy of the data, and what makes up for it: that is looked at by rows (rows.c). */
+static int check_span(struct sfs_data *d, struct sfs_stored *s, uint64_t *bad, uint64_t *lost)
+{
+    struct span sp;
+    int rc = span_init(&sp, s, 0, (uint32_t)s->key.slen);
+    if (rc)
+        return rc;
+    sp.all = true;
+    read_spans(d, &sp, 1);
+    *bad += sp.bad;
+    *lost += sp.result == -EIO;
+    sfs_buf_unref(sp.buf);
+    return sp.result == -EIO ? 0 : sp.result;
+}
+
 int sfs_check_stored(struct sfs_data *d, struct sfs_stored *s, uint64_t *bad, uint64_t *lost)
 {
     SFS_LOCK(d);
     struct sfs_stored_key place = s->key;
     struct sfs_group *g = sfs_group_find(d, place.group);
     unsigned copies = g ? g->geo.copies : 0;
+    bool parity = g && g->geo.parity;
     SFS_UNLOCK(d);
+    if (parity)
+        return check_span(d, s, bad, lost);
     struct sfs_buf *buf = sfs_buf_new(sfs_blocks(place.slen) * SFS_BLOCK);
     int rc = buf ? 0 : -ENOMEM;
     uint64_t any_lost = 0;

@@ -3,7 +3,7 @@
  * Steps: HOLD (seal the group, keep it from being opened, moved or dropped; wait for writes under way; commit, so that all it holds is in the catalog) -> TARGET (a slot on another disk) -> COPY (live extents, verified, piece by piece)
  * -> SYNC -> COMPARE (read back) -> SWITCH (catalog row and memory in one, commit). Until SWITCH nothing has changed: stopping anywhere only gives the slot back. Because a sealed group only shrinks, nothing is missed. */
 #include "fs/data/repair.h"
-#include "fs/data/state.h"
+#include "fs/data/rows.h"
 #include "fs/data/codec.h"
 
 #include <stdlib.h>
@@ -136,14 +136,12 @@ static int target(struct move *m, int to_disk)
 
 /* --- walking the live extents ----------------------------------------------------------------------------------------------------------------- */
 
-/* Calls fn for every distinct stored extent of a group, in order of place, inside quiesce. Stops at non-zero. */
-static int each_stored(struct sfs_data *d, uint64_t group, int (*fn)(void *ctx, struct sfs_stored *s, uint64_t ino), void *ctx)
+int sfs_each_stored(struct sfs_data *d, uint64_t group, uint64_t from, uint64_t to, int (*fn)(void *ctx, struct sfs_stored *s, uint64_t ino), void *ctx)
 {
     unsigned cap = ROWS;
     struct sfs_group_extent *rows = malloc(cap * sizeof(*rows));
     if (!rows)
         return -ENOMEM;
-    uint64_t from = 0;
     struct sfs_stored_key last = {0};
     int rc = 0;
     for (unsigned n = cap; !rc && n == cap;) {
@@ -153,6 +151,10 @@ static int each_stored(struct sfs_data *d, uint64_t group, int (*fn)(void *ctx, 
         sfs_catalog_unlock(d->cat);
         for (unsigned i = 0; !rc && i < n; i++) {
             const struct sfs_extent_row *r = &rows[i].row;
+            if (r->goff >= to) {
+                n = 0; /* no more */
+                break;
+            }
             if (last.group && last.goff == r->goff && last.slen == r->slen)
                 continue; /* another piece or a clone of the same */
             last = (struct sfs_stored_key){group, r->goff, r->slen};
@@ -239,6 +241,49 @@ static int copy_stored(void *ctx, struct sfs_stored *s, uint64_t ino)
     return rc;
 }
 
+/* --- COPY, with parity ------------------------------------------------------------------------------------------------------------------------- */
+
+/* All that lives is put in order on the disks that are here. What is lost may be good on the slab's present disk, if that is away: as its own bytes, or as what would make up for another's. */
+static int settle_stored(void *ctx, struct sfs_stored *s, uint64_t ino, bool *damaged)
+{
+    struct move *m = ctx;
+    uint64_t bad = 0, lost = 0;
+    int rc = sfs_check_stored(m->d, s, &bad, &lost);
+    if (rc || !lost)
+        return rc;
+    SFS_LOCK(m->d);
+    bool here = sfs_member_online(sfs_member_find(m->d, m->g->slabs[m->column].disk));
+    SFS_UNLOCK(m->d);
+    *damaged = true;
+    if (here)
+        return 0; /* the slab goes along as it is: nothing is lost by that */
+    m->out->damaged_bytes += sfs_stored_bytes(s);
+    m->out->damaged_ino = ino;
+    return 0;
+}
+
+static int copy_strip(void *ctx, struct sfs_strip *s)
+{
+    struct move *m = ctx;
+    unsigned bad;
+    int rc = sfs_strip_mend_parity(s, &bad);
+    struct sfs_io io = {.op = SFS_IO_WRITE, .disk = m->handle, .slot = m->slot, .off = s->slab_off, .len = s->len, .buf = s->unit[m->column]};
+    if (!rc && sfs_io_run(&io, 1))
+        rc = io.result == -ENOSPC || io.result == -EDQUOT ? -ENOSPC : -EIO;
+    if (!rc)
+        rc = log_piece(m, s->slab_off, s->unit[m->column]->data, s->len);
+    m->out->bytes += s->len;
+    if (!rc && m->progress && m->progress(m->ctx, s->len))
+        rc = -ECANCELED;
+    return rc;
+}
+
+static int copy_all(struct move *m)
+{
+    struct sfs_row_walk w = {m->d, m->g, settle_stored, copy_strip, m};
+    return m->g->geo.parity ? sfs_rows_walk(&w) : sfs_each_stored(m->d, m->g->id, 0, UINT64_MAX, copy_stored, m);
+}
+
 /* --- SYNC, COMPARE --------------------------------------------------------------------------------------------------------------------------- */
 
 static int compare(struct move *m)
@@ -303,7 +348,7 @@ int sfs_move_slab(struct sfs_data *d, uint64_t group, unsigned column, unsigned 
     if (!rc)
         rc = target(&m, to_disk);
     if (!rc)
-        rc = each_stored(d, group, copy_stored, &m);
+        rc = copy_all(&m);
     if (!rc && old_slab_is_needed(&m))
         rc = -EUCLEAN;
     if (!rc)
@@ -348,9 +393,50 @@ static int verify_stored(void *ctx, struct sfs_stored *s, uint64_t ino)
     return rc;
 }
 
+static int verify_settle(void *ctx, struct sfs_stored *s, uint64_t ino, bool *damaged)
+{
+    struct verify *v = ctx;
+    uint64_t lost = *v->lost;
+    int rc = verify_stored(ctx, s, ino);
+    *damaged = *v->lost > lost;
+    return rc;
+}
+
+static int verify_strip(void *ctx, struct sfs_strip *s)
+{
+    struct verify *v = ctx;
+    unsigned bad;
+    int rc = sfs_strip_mend_parity(s, &bad);
+    *v->bad += bad;
+    return rc;
+}
+
+/* Sealed and settled meanwhile: a row that is being written has no right parity yet. */
+static int verify_rows(struct verify *v, uint64_t group)
+{
+    struct sfs_group *g = hold(v->d, group);
+    if (!g)
+        return -ENOENT;
+    struct sfs_row_walk w = {v->d, g, verify_settle, verify_strip, v};
+    int rc = drain(v->d, g);
+    if (!rc)
+        rc = sfs_rows_walk(&w);
+    let_go(v->d, g);
+    return rc;
+}
+
+static bool has_parity(struct sfs_data *d, uint64_t group)
+{
+    SFS_LOCK(d);
+    struct sfs_group *g = sfs_group_find(d, group);
+    bool parity = g && g->geo.parity;
+    SFS_UNLOCK(d);
+    return parity;
+}
+
 int sfs_verify_group(struct sfs_data *d, uint64_t group, int (*progress)(void *ctx, uint64_t bytes), void *ctx, uint64_t *bad_copies, uint64_t *lost_extents)
 {
     struct verify v = {d, progress, ctx, bad_copies, lost_extents};
     *bad_copies = *lost_extents = 0;
-    return each_stored(d, group, verify_stored, &v);
+    return has_parity(d, group) && !sfs_data_readonly(d) ? verify_rows(&v, group) : sfs_each_stored(d, group, 0, UINT64_MAX, verify_stored, &v);
 }

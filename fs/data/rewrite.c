@@ -3,6 +3,7 @@
 #include "fs/data/store.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The owners of what is lost in this batch report it: found lost now, or when an earlier commit was settled. */
 static void tell_lost(struct sfs_data *d, struct sfs_batch *b)
@@ -24,9 +25,23 @@ static void tell_lost(struct sfs_data *d, struct sfs_batch *b)
     }
 }
 
-/* Lock held. Does the extent lie on a slab that has dropped out? */
+/* --- what is shaken ------------------------------------------------------------------------------------------------------------------------- */
+
+#define BATCH 64u
+#define BATCH_BYTES (8u << 20)
+
+struct shaken {
+    struct sfs_volume *v;
+    struct sfs_stored *s[BATCH]; /* references; of one volume */
+    struct sfs_run run[BATCH];
+    unsigned n;
+};
+
+/* Lock held. Has the extent lost a slab that it, or with parity a row of it, lies on? A row's columns depend on each other: what was written to the lost one may be stale when it returns. */
 static bool extent_shaken(struct sfs_data *d, const struct sfs_group *g, const struct sfs_stored *s)
 {
+    if (g->geo.parity)
+        return true; /* the group is */
     uint64_t off = s->key.goff, end = off + sfs_blocks(s->key.slen) * SFS_BLOCK;
     struct sfs_piece p;
     while (sfs_geometry_next(&g->geo, &off, end, &p))
@@ -38,100 +53,139 @@ static bool extent_shaken(struct sfs_data *d, const struct sfs_group *g, const s
     return false;
 }
 
-/* A reference to the first pending extent that a lost disk held a part of and that isn't known to be lost; its volume. */
-static struct sfs_stored *next_shaken(struct sfs_data *d, struct sfs_volume **v)
+/* Pending extents that a lost disk held a part of and of which it isn't settled yet what becomes of them: so many as make a batch. */
+static void next_shaken(struct sfs_data *d, struct shaken *b)
 {
-    struct sfs_stored *found = NULL;
+    uint64_t bytes = 0;
+    b->n = 0;
     SFS_LOCK(d);
-    for (struct sfs_group *g = d->groups; g && !found; g = g->hh.next) {
-        if (RB_EMPTY(&g->pending) || !sfs_group_shaken(d, g))
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next) {
+        if ((b->n && g->volume != b->v) || RB_EMPTY(&g->pending) || !sfs_group_shaken(d, g))
             continue;
         sfs_group_seal(g);
         struct sfs_stored *s;
-        RB_FOREACH(s, sfs_stored_tree, &g->pending)
-            if (!s->lost && extent_shaken(d, g, s)) {
-                found = sfs_stored_ref(s);
-                *v = g->volume;
+        RB_FOREACH(s, sfs_stored_tree, &g->pending) {
+            if (b->n == BATCH || bytes >= BATCH_BYTES)
                 break;
-            }
+            if (s->lost || s->kept || !extent_shaken(d, g, s))
+                continue;
+            b->v = g->volume;
+            b->s[b->n++] = sfs_stored_ref(s);
+            bytes += s->key.slen;
+        }
     }
     SFS_UNLOCK(d);
-    return found;
 }
 
-/* No other place: the extent's group stays, the slab that dropped out is recorded as missing, to be built anew from the other copies: only where the same column has another copy, which all that is committed there has too. */
-static int record_missing(struct sfs_data *d, uint64_t id)
+/* --- where it goes ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* No other place: the extent's group stays, the slab that dropped out is recorded as missing, to be built anew from the others: only where these have all that is committed there. *changed: there was one. */
+static int record_missing(struct sfs_data *d, uint64_t id, bool *changed)
 {
     int rc = 0;
+    *changed = false;
     sfs_catalog_lock(d->cat);
     for (unsigned i = 0; !rc && i < SFS_MAX_SLABS_PER_GROUP; i++) {
         struct sfs_slab_row row = {0};
         SFS_LOCK(d);
         struct sfs_group *g = sfs_group_find(d, id);
         if (g && i < sfs_geometry_slabs(&g->geo) && g->slabs[i].disk && !sfs_member_online(sfs_member_find(d, g->slabs[i].disk)) &&
-            sfs_column_has_copy(d, g, i / g->geo.copies)) {
+            sfs_slab_is_spare(d, g, i)) {
             row = g->slabs[i];
             sfs_slab_forget(d, &g->slabs[i]);
             row.disk = 0;
             row.slot = 0;
         }
         SFS_UNLOCK(d);
-        if (row.group)
+        if (row.group) {
+            *changed = true;
             rc = sfs_catalog_slab_put(d->cat, &row);
+        }
     }
     sfs_catalog_unlock(d->cat);
     return rc;
 }
 
-/* Writes one pending extent again. 0; 1: it is lost; -errno. */
-static int rewrite(struct sfs_data *d, struct sfs_volume *v, struct sfs_stored *s)
+/* It can be read, but neither written elsewhere nor healed where it is (its group has lost more than it bears): it stays as it is. */
+static int keep(struct sfs_data *d, struct sfs_stored *s)
 {
-    struct sfs_buf *buf;
-    uint32_t start;
-    uint64_t token = sfs_quiesce_enter(d->quiesce);
-    int rc = sfs_fetch_stored(d, s, 0, (uint32_t)s->key.slen, &buf, &start);
-    sfs_quiesce_exit(d->quiesce, token);
-    if (rc == -EIO)
-        return 1;
-    if (rc)
-        return rc;
-    struct sfs_run run = {.buf = buf, .slen = (uint32_t)s->key.slen};
-    rc = sfs_store_runs(v, &run, 1, 0);
-    sfs_buf_unref(buf);
-    if (rc == -ENOSPC || rc == -EIO) {
-        SFS_LOCK(d);
-        uint64_t id = s->key.group;
-        SFS_UNLOCK(d);
-        return record_missing(d, id);
-    }
-    if (rc)
-        return rc;
     SFS_LOCK(d);
-    sfs_stored_move(d, s, run.group->id, run.goff);
+    uint64_t id = s->key.group;
+    struct sfs_group *g = sfs_group_find(d, id);
+    bool shaken = g && sfs_group_shaken(d, g);
     SFS_UNLOCK(d);
-    sfs_allocate_done(d, run.group);
+    bool changed = false;
+    int rc = shaken ? record_missing(d, id, &changed) : 0;
+    if (!rc && shaken && !changed) {
+        SFS_LOCK(d);
+        s->kept = true;
+        SFS_UNLOCK(d);
+    }
+    return rc;
+}
+
+/* Reads one of the batch; what has no good copy is lost, and has the result -EIO. 0 or -errno. */
+static int fetch(struct sfs_data *d, struct sfs_stored *s, struct sfs_run *r)
+{
+    uint32_t start;
+    *r = (struct sfs_run){.slen = (uint32_t)s->key.slen};
+    uint64_t token = sfs_quiesce_enter(d->quiesce);
+    int rc = sfs_fetch_stored(d, s, 0, r->slen, &r->buf, &start);
+    sfs_quiesce_exit(d->quiesce, token);
+    if (!rc)
+        memset(r->buf->data + r->slen, 0, sfs_blocks(r->slen) * SFS_BLOCK - r->slen);
+    if (rc != -EIO)
+        return rc;
+    r->buf = NULL;
+    r->result = -EIO;
+    SFS_LOCK(d);
+    s->lost = true;
+    SFS_UNLOCK(d);
     return 0;
+}
+
+/* *rewritten: one of them has another place now, or needs none. */
+static int rewrite(struct sfs_data *d, struct shaken *b, bool *rewritten)
+{
+    int rc = 0;
+    for (unsigned i = 0; i < b->n; i++)
+        b->run[i] = (struct sfs_run){.result = -ECANCELED};
+    for (unsigned i = 0; !rc && i < b->n; i++)
+        rc = fetch(d, b->s[i], &b->run[i]);
+    if (!rc)
+        sfs_store_runs(b->v, b->run, b->n, 0);
+    for (unsigned i = 0; i < b->n; i++) {
+        struct sfs_run *r = &b->run[i];
+        *rewritten |= r->buf != NULL;
+        if (r->group) {
+            SFS_LOCK(d);
+            sfs_stored_move(d, b->s[i], r->group->id, r->goff);
+            SFS_UNLOCK(d);
+            sfs_allocate_done(d, r->group);
+        } else if (!rc && r->buf && (r->result == -ENOSPC || r->result == -EIO)) {
+            rc = keep(d, b->s[i]);
+        } else if (!rc && r->buf) {
+            rc = r->result;
+        }
+        sfs_buf_unref(r->buf);
+        sfs_stored_unref(d, b->s[i]);
+    }
+    return rc;
 }
 
 int sfs_rewrite_shaken(struct sfs_data *d, struct sfs_batch *b, bool *rewritten)
 {
-    struct sfs_volume *v;
-    struct sfs_stored *s;
+    struct shaken *todo = calloc(1, sizeof(*todo));
+    int rc = todo ? 0 : -ENOMEM;
     *rewritten = false;
-    while ((s = next_shaken(d, &v))) {
-        int rc = rewrite(d, v, s);
-        if (rc == 1) {
-            SFS_LOCK(d);
-            s->lost = true;
-            SFS_UNLOCK(d);
-            rc = 0;
-        } else {
-            *rewritten = true;
-        }
-        sfs_stored_unref(d, s);
-        if (rc)
-            return rc;
+    while (!rc) {
+        next_shaken(d, todo);
+        if (!todo->n)
+            break;
+        rc = rewrite(d, todo, rewritten);
     }
-    tell_lost(d, b);
-    return 0;
+    free(todo);
+    if (!rc)
+        tell_lost(d, b);
+    return rc;
 }

@@ -28,6 +28,7 @@ struct sfs_stored {
     uint8_t codec, ncsum;
     bool applied;              /* catalog rows name it */
     bool lost;                 /* pending, and its data could not be kept */
+    bool kept;                 /* pending, and it stays where it is although a slab there has dropped out */
     bool detached;             /* in no table any more: its place was freed and written anew while somebody still held it. It is dead */
     UT_hash_handle hh;         /* sfs_data.stored, by key; unless detached */
     RB_ENTRY(sfs_stored) link; /* sfs_group.applied or .pending, by (end, goff, slen); unless detached */
@@ -61,6 +62,10 @@ struct sfs_group {
     bool used_known;
     uint64_t *bitmap;          /* open groups: bit set = not free for allocation; NULL until needed */
     uint64_t free_blocks;      /* clear bits, when bitmap */
+    uint64_t row_blocks;       /* with parity: blocks of data in a row; else 0 */
+    uint64_t clear_rows;       /* with parity, when bitmap: rows with no bit set */
+    uint64_t free_rows;        /* with parity, when used_known: rows in which nothing is used */
+    uint32_t *row_used;        /* with parity: used blocks by row */
     uint64_t cursor;           /* next-fit, in blocks */
     bool barren;               /* opened again, it had nothing to give: what is free in it isn't released yet. Until the next release */
     unsigned inflight;         /* writes under way: it cannot be dropped or moved */
@@ -70,7 +75,8 @@ struct sfs_group {
     UT_hash_handle hh;         /* sfs_data.groups, by id */
 };
 
-#define SFS_MAX_OPEN 8u
+#define SFS_MAX_OPEN 12u        /* of all kinds; sfs_place_open_groups says at most 8 of one */
+#define SFS_LANDING_MAX_BYTES (1ull << 30)
 struct sfs_volume {
     struct sfs_data *data;
     struct sfs_space_row row;
@@ -172,6 +178,11 @@ struct sfs_group *sfs_group_find(struct sfs_data *d, uint64_t id);
 bool sfs_group_whole(struct sfs_data *d, const struct sfs_group *g);   /* every slab is there and online */
 bool sfs_group_shaken(struct sfs_data *d, const struct sfs_group *g);  /* a slab that it should have is on a disk that is out of use */
 void sfs_group_seal(struct sfs_group *g);
+int sfs_group_size(struct sfs_group *g);                                     /* what follows from the geometry. 0 or -ENOMEM */
+void sfs_group_free(struct sfs_group *g);                                    /* the memory; NULL is fine */
+void sfs_group_use(struct sfs_group *g, uint64_t block, uint64_t n);         /* counts blocks as used */
+void sfs_group_unuse(struct sfs_group *g, uint64_t block, uint64_t n);
+bool sfs_slab_is_spare(struct sfs_data *d, const struct sfs_group *g, unsigned i); /* can all be read without slab i, from what is online? */
 bool sfs_column_has_copy(struct sfs_data *d, const struct sfs_group *g, unsigned column); /* one that is online */
 void sfs_slab_forget(struct sfs_data *d, struct sfs_slab_row *at);     /* it is nowhere from now on; its slot is released by the commit that says so */
 bool sfs_group_takes_writes(struct sfs_data *d, const struct sfs_group *g);
@@ -187,14 +198,23 @@ uint64_t sfs_bit_find(const uint64_t *map, uint64_t from, uint64_t end, bool val
 uint64_t sfs_bits_set(uint64_t *map, uint64_t from, uint64_t end);                           /* how many were clear */
 uint64_t sfs_bits_clear(uint64_t *map, uint64_t from, uint64_t end);                         /* how many were set */
 /* allocate.c; no lock */
-/* Takes up to want blocks, contiguous, in one of v's open groups (opening one when that helps), in-flight counted. contiguous: all or nothing. */
-int sfs_allocate(struct sfs_volume *v, uint64_t want, bool contiguous, struct sfs_group **g, uint64_t *block, uint64_t *got);
+/* Takes up to want blocks, contiguous, in one of v's open groups of that kind (opening one when that helps), in-flight counted. 0; -ENOSPC; -ESTALE: the space has got parity meanwhile, data goes by rows. */
+#define SFS_ALLOCATE_WHOLE 1u /* all or nothing */
+#define SFS_ALLOCATE_LAST 2u  /* rather with slabs missing than not at all */
+#define SFS_ALLOCATE_PAD 4u   /* rows that are filled in part only, too */
+int sfs_allocate(struct sfs_volume *v, enum sfs_group_kind kind, uint64_t want, unsigned flags, struct sfs_group **g, uint64_t *block, uint64_t *got);
+/* Takes clear rows that follow each other in one of v's open groups with parity, in-flight counted (once): as many as `blocks` fill, or fewer; but enough for whole_blocks in one piece unless there are no such. 0; -EAGAIN: it fills
+ * no row; -ENOSPC: there are none; -ESTALE: the space has no parity any more. */
+int sfs_allocate_rows(struct sfs_volume *v, uint64_t blocks, uint64_t whole_blocks, unsigned flags, struct sfs_group **g, uint64_t *row, uint64_t *rows);
+void sfs_rows_give_back(struct sfs_data *d, struct sfs_group *g, uint64_t block, uint64_t n); /* blocks of rows taken that nothing was stored in, now or ever: free at once */
 void sfs_allocate_done(struct sfs_data *d, struct sfs_group *g);  /* the write has ended */
 /* allocate.c; lock held */
 unsigned sfs_choose_columns(const struct sfs_volume *v, unsigned online, unsigned nfree); /* of a new group: online disks that hold slabs, those of them with room */
 uint32_t sfs_slot_take(struct sfs_member *m);                                /* it has a free one */
 void sfs_slot_give(struct sfs_data *d, int disk, uint32_t slot);
 void sfs_bitmap_release(struct sfs_group *g, uint64_t block, uint64_t n);
+unsigned sfs_landing_groups_max(struct sfs_data *d);                         /* of one volume */
+uint64_t sfs_group_room_blocks(const struct sfs_group *g);
 /* freeing.c */
 int sfs_freed_push(struct sfs_freed_list *l, const struct sfs_freed *f); /* lock held */
 void sfs_candidate(struct sfs_data *d, uint64_t group, uint64_t goff, uint64_t len); /* lock held */
@@ -230,6 +250,8 @@ void sfs_damage_freed(struct sfs_data *d, uint64_t group, uint64_t from, uint64_
 int sfs_damage_apply(struct sfs_data *d);                                   /* catalog lock held: into the open transaction */
 void sfs_repaired_note(struct sfs_data *d, const struct sfs_stored *s, int disk); /* lock held: one block of s is rewritten on that disk */
 void sfs_damage_fini(struct sfs_data *d);
+/* repair.c: calls fn for every distinct stored extent that a group's rows place in [from, to), in order of place, inside quiesce. Stops at non-zero */
+int sfs_each_stored(struct sfs_data *d, uint64_t group, uint64_t from, uint64_t to, int (*fn)(void *ctx, struct sfs_stored *s, uint64_t ino), void *ctx);
 void sfs_data_set_readonly(struct sfs_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sfs_data_event(struct sfs_data *d, const char *severity, const char *kind, int disk, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 

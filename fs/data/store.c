@@ -7,41 +7,16 @@
  *
  * Failure: a run one of whose copies failed is written again, to another group; the group that failed it is sealed (its disk is fenced by fs/disk, or the group would fail the next write as well). What was taken becomes a
  * candidate for freeing. Tries are bounded by the number of disks. */
-#include "fs/data/store.h"
+#include "fs/data/stripe.h"
 #include "fs/data/codec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct ios {
-    struct sfs_io *v;
-    unsigned *owner;           /* index of the run of each request */
-    unsigned n, cap;
-};
-
 /* --- requests ---------------------------------------------------------------------------------------------------------------------------- */
 
-static int push_io(struct ios *l, const struct sfs_io *io, unsigned owner)
-{
-    if (l->n == l->cap) {
-        unsigned cap = l->cap ? l->cap * 2 : 32;
-        struct sfs_io *v = realloc(l->v, cap * sizeof(*v));
-        if (v)
-            l->v = v;
-        unsigned *o = realloc(l->owner, cap * sizeof(*o));
-        if (o)
-            l->owner = o;
-        if (!v || !o)
-            return -ENOMEM;
-        l->cap = cap;
-    }
-    l->owner[l->n] = owner;
-    l->v[l->n++] = *io;
-    return 0;
-}
-
 /* Lock held. The requests that put a run on every slab that its group has. A disk that is out of use fails the run at once. */
-static int plan(struct sfs_data *d, struct sfs_run *r, unsigned owner, struct ios *l)
+static int plan(struct sfs_data *d, struct sfs_run *r, unsigned owner, struct sfs_io_list *l)
 {
     struct sfs_group *g = r->group;
     uint64_t off = r->goff, end = r->goff + sfs_blocks(r->slen) * SFS_BLOCK;
@@ -58,7 +33,7 @@ static int plan(struct sfs_data *d, struct sfs_run *r, unsigned owner, struct io
             }
             struct sfs_io io = {.op = SFS_IO_WRITE, .disk = m->disk, .slot = s->slot, .off = p.slab_off, .len = p.len,
                                 .buf = r->buf, .buf_off = r->buf_off + (p.group_off - r->goff)};
-            int rc = push_io(l, &io, owner);
+            int rc = sfs_io_list_push(l, &io, (struct sfs_io_owner){.run = owner});
             if (rc)
                 return rc;
         }
@@ -94,42 +69,49 @@ static void mark_dirty(struct sfs_data *d, const struct sfs_group *g)
 }
 
 /* Lock held: the results of the requests. */
-static void settle_ios(struct sfs_data *d, struct sfs_runs *rs, const struct ios *l)
+static void settle_ios(struct sfs_data *d, struct sfs_runs *rs, const struct sfs_io_list *l)
 {
     for (unsigned i = 0; i < l->n; i++) {
-        if (l->v[i].result)
-            rs->v[l->owner[i]].failed = true;
+        const struct sfs_io_owner *o = &l->owner[i];
+        if (l->v[i].result && o->row_failed)
+            *o->row_failed = true;
+        else if (l->v[i].result)
+            rs->v[o->run].failed = true;
         if (l->v[i].result == -ENOSPC || l->v[i].result == -EDQUOT)
             note_full(d, l->v[i].disk);
     }
 }
 
 /* Writes the runs that were placed and not yet written; marks those that a copy of failed. */
-static int write_fresh(struct sfs_data *d, struct sfs_runs *rs, unsigned flags)
+static int write_fresh(struct sfs_data *d, struct sfs_runs *rs, unsigned flags, struct sfs_spans *spans)
 {
-    struct ios l = {0};
-    int rc = 0;
+    struct sfs_io_list l = {0};
     uint64_t token = sfs_quiesce_enter(d->quiesce); /* disk handles stay */
     for (unsigned i = 0; (flags & SFS_STORE_CHECKSUM) && i < rs->n; i++)
         if (rs->v[i].fresh)
             checksum(&rs->v[i]);
+    int rc = sfs_stripes_build(rs, spans);
     SFS_LOCK(d);
     for (unsigned i = 0; !rc && i < rs->n; i++)
-        if (rs->v[i].fresh)
+        if (rs->v[i].fresh && !rs->v[i].group->row_blocks)
             rc = plan(d, &rs->v[i], i, &l);
+    if (!rc)
+        rc = sfs_stripes_plan(d, spans, &l);
     SFS_UNLOCK(d);
     if (!rc && l.n)
         sfs_io_run(l.v, l.n);
     SFS_LOCK(d);
     if (!rc)
         settle_ios(d, rs, &l);
+    SFS_UNLOCK(d);
+    sfs_stripes_finish(d, rs, spans);
+    SFS_LOCK(d);
     for (unsigned i = 0; i < rs->n; i++)
         if (rs->v[i].fresh && !rs->v[i].failed)
             mark_dirty(d, rs->v[i].group);
     SFS_UNLOCK(d);
     sfs_quiesce_exit(d->quiesce, token);
-    free(l.v);
-    free(l.owner);
+    sfs_io_list_free(&l);
     return rc;
 }
 
@@ -154,8 +136,7 @@ void sfs_store_give_back(struct sfs_data *d, struct sfs_run *r)
 
 /* --- placing ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* What of run i lies behind its first `keep` bytes becomes a run of its own, at the end of the list. */
-static int split(struct sfs_runs *rs, unsigned i, uint32_t keep)
+int sfs_runs_split(struct sfs_runs *rs, unsigned i, uint32_t keep)
 {
     if (rs->n == rs->cap) {
         unsigned cap = rs->cap * 2;
@@ -172,34 +153,84 @@ static int split(struct sfs_runs *rs, unsigned i, uint32_t keep)
     return 0;
 }
 
-/* Finds a place for run i; one that may be split and for which there is no whole place is cut in two. */
-static int place(struct sfs_volume *v, struct sfs_runs *rs, unsigned i)
+/* Finds a place for run i in blocks; one that may be split and for which there is no whole place is cut in two. */
+static int place(struct sfs_volume *v, struct sfs_runs *rs, unsigned i, enum sfs_group_kind kind, unsigned flags)
 {
     struct sfs_run *r = &rs->v[i];
     uint64_t want = sfs_blocks(r->slen), block, got;
-    int rc = sfs_allocate(v, want, !r->split, &r->group, &block, &got);
+    int rc = sfs_allocate(v, kind, want, flags | (r->split ? 0 : SFS_ALLOCATE_WHOLE), &r->group, &block, &got);
     if (rc)
         return rc;
     r->goff = block * SFS_BLOCK;
     r->fresh = true;
     if (got == want)
         return 0;
-    rc = split(rs, i, (uint32_t)(got * SFS_BLOCK));
+    rc = sfs_runs_split(rs, i, (uint32_t)(got * SFS_BLOCK));
     if (rc)
         sfs_store_give_back(v->data, &rs->v[i]);
     return rc;
 }
 
-/* Finds a place for each run that has none. True when there is something to write. */
-static bool place_all(struct sfs_volume *v, struct sfs_runs *rs)
+static bool is_unplaced(const struct sfs_run *r)
 {
-    bool any = false;
+    return !r->group && !r->result && !r->left;
+}
+
+/* All unplaced runs, by blocks. -ENOSPC leaves them unplaced; other errors are theirs. 0, -ENOSPC for one of them, -ESTALE. */
+static int place_blocks(struct sfs_volume *v, struct sfs_runs *rs, enum sfs_group_kind kind, unsigned flags)
+{
+    int result = 0;
     for (unsigned i = 0; i < rs->n; i++) { /* what is split off comes up at the end */
-        if (rs->v[i].group || rs->v[i].result)
-            continue;
-        rs->v[i].result = place(v, rs, i);
-        any |= rs->v[i].fresh;
+        int rc = is_unplaced(&rs->v[i]) ? place(v, rs, i, kind, flags) : 0;
+        if (rc == -ESTALE)
+            return rc;
+        if (rc == -ENOSPC)
+            result = rc;
+        else if (rc)
+            rs->v[i].result = rc;
     }
+    return result;
+}
+
+static void set_unplaced(struct sfs_runs *rs, int result)
+{
+    for (unsigned i = 0; i < rs->n; i++)
+        if (is_unplaced(&rs->v[i])) {
+            rs->v[i].result = result;
+            rs->v[i].left = !result;
+        }
+}
+
+/* With parity: rows that are filled; what is left lands; what can't land, in rows filled up with zeros; and when all else fails, with slabs missing. */
+static int place_striped(struct sfs_volume *v, struct sfs_runs *rs, unsigned flags, struct sfs_spans *spans)
+{
+    int rc = sfs_stripes_place(v, rs, 0, spans);
+    if (flags & SFS_STORE_WHOLE_STRIPES) {
+        set_unplaced(rs, rc == -EAGAIN ? 0 : rc);
+        return 0;
+    }
+    if (rc == -EAGAIN || rc == -ENOSPC)
+        rc = place_blocks(v, rs, SFS_GROUP_LANDING, 0);
+    if (rc == -ENOSPC)
+        rc = sfs_stripes_place(v, rs, SFS_ALLOCATE_PAD, spans);
+    if (rc == -ENOSPC)
+        rc = sfs_stripes_place(v, rs, SFS_ALLOCATE_PAD | SFS_ALLOCATE_LAST, spans);
+    if (rc == -ENOSPC)
+        rc = place_blocks(v, rs, SFS_GROUP_LANDING, SFS_ALLOCATE_LAST);
+    return rc;
+}
+
+/* Finds a place for each run that has none. True when there is something to write, or to be tried again. */
+static bool place_all(struct sfs_volume *v, struct sfs_runs *rs, unsigned flags, struct sfs_spans *spans)
+{
+    struct sfs_space_row set;
+    sfs_volume_settings(v, &set);
+    int rc = sfs_resiliency_parity(set.resiliency) ? place_striped(v, rs, flags, spans) : place_blocks(v, rs, SFS_GROUP_DATA, SFS_ALLOCATE_LAST);
+    if (rc && rc != -ESTALE)
+        set_unplaced(rs, rc);
+    bool any = rc == -ESTALE;
+    for (unsigned i = 0; i < rs->n && !any; i++)
+        any = rs->v[i].fresh;
     return any;
 }
 
@@ -229,9 +260,12 @@ int sfs_store(struct sfs_volume *v, struct sfs_runs *rs, unsigned flags)
 {
     bool again = true;
     for (unsigned tries = 0; again && tries <= SFS_LABEL_PEERS; tries++) {
-        again = place_all(v, rs);
+        struct sfs_spans spans = {0};
+        again = place_all(v, rs, flags, &spans);
         if (again)
-            again = finish_fresh(v->data, rs, write_fresh(v->data, rs, flags));
+            again = finish_fresh(v->data, rs, write_fresh(v->data, rs, flags, &spans));
+        for (unsigned i = 0; i < rs->n && !again; i++)
+            again = is_unplaced(&rs->v[i]);
     }
     int first = 0;
     for (unsigned i = 0; i < rs->n; i++) {

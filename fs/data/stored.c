@@ -252,8 +252,8 @@ int sfs_extent_trim(struct sfs_data *d, struct sfs_extent *e)
     } else {
         t = sfs_stored_intern(d, &key, to - from, SFS_CODEC_NONE, ncsum, s->csum + first, s->applied);
     }
-    if (t && !s->applied && s->lost)
-        t->lost = true;
+    if (t && !s->applied)
+        t->lost |= s->lost, t->kept |= s->kept;
     SFS_UNLOCK(d);
     if (!t)
         return -ENOMEM;

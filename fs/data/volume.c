@@ -132,24 +132,29 @@ void sfs_volume_settings(struct sfs_volume *v, struct sfs_space_row *out)
 
 /* --- room: lock held ---------------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t room_in_groups(struct sfs_data *d, const struct sfs_volume *v)
+/* What a group can still take: with parity whole rows that are free. */
+static uint64_t room_of(struct sfs_data *d, const struct sfs_group *g)
 {
-    uint64_t blocks = 0;
-    for (struct sfs_group *g = d->groups; g; g = g->hh.next) {
-        if (g->volume != v || g->dropped || g->geo.resiliency != (enum sfs_resiliency)v->row.resiliency)
-            continue;
-        if (sfs_group_takes_writes(d, g) && g->bitmap)
-            blocks += g->free_blocks;
-        else if (g->used_known && g->holds == 0 && sfs_group_whole(d, g))
-            blocks += g->blocks - g->used_blocks;
-    }
-    return blocks * SFS_BLOCK;
+    if (g->dropped)
+        return 0;
+    if (sfs_group_takes_writes(d, g) && g->bitmap)
+        return (g->row_blocks ? g->clear_rows * g->row_blocks : g->free_blocks) * SFS_BLOCK;
+    return g->used_known && g->holds == 0 && sfs_group_whole(d, g) ? sfs_group_room_blocks(g) * SFS_BLOCK : 0;
+}
+
+static uint64_t room_in_groups(struct sfs_data *d, const struct sfs_volume *v, enum sfs_group_kind kind)
+{
+    uint64_t bytes = 0;
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+        if (g->volume == v && g->kind == kind && (kind == SFS_GROUP_LANDING || g->geo.resiliency == (enum sfs_resiliency)v->row.resiliency))
+            bytes += room_of(d, g);
+    return bytes;
 }
 
 /* Takes what volume w will need beyond the groups that it has off the disks with most free slabs: whole groups, since a group belongs to one space. */
 static void set_aside(struct sfs_data *d, const struct sfs_volume *w, uint64_t *slabs, unsigned n)
 {
-    uint64_t promised = w->reserved_bytes + w->credit_bytes, have = room_in_groups(d, w);
+    uint64_t promised = w->reserved_bytes + w->credit_bytes, have = room_in_groups(d, w, SFS_GROUP_DATA);
     if (promised <= have)
         return;
     unsigned columns = w->row.columns ? w->row.columns : sfs_geometry_auto_columns(w->row.resiliency, n);
@@ -168,6 +173,36 @@ static void set_aside(struct sfs_data *d, const struct sfs_volume *w, uint64_t *
     }
 }
 
+static bool has_landing(struct sfs_data *d, const struct sfs_volume *v)
+{
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+        if (g->volume == v && g->kind == SFS_GROUP_LANDING && !g->dropped)
+            return true;
+    return false;
+}
+
+/* The slabs of a landing group that isn't there yet, off the disks with most free ones. */
+static void set_landing_aside(struct sfs_data *d, const struct sfs_volume *v, uint64_t *slabs, unsigned n)
+{
+    unsigned copies = sfs_resiliency_tolerance(v->row.resiliency) + 1, journals = 0;
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link)
+        journals += sfs_member_online(m) && m->row.usage == SFS_USAGE_JOURNAL && m->free_slabs && !m->full;
+    if (!sfs_resiliency_parity(v->row.resiliency) || journals >= copies || has_landing(d, v))
+        return;
+    bool taken[SFS_LABEL_PEERS] = {false};
+    for (unsigned k = 0; k < copies; k++) {
+        unsigned most = n;
+        for (unsigned i = 0; i < n; i++)
+            if (!taken[i] && slabs[i] && (most == n || slabs[i] > slabs[most]))
+                most = i;
+        if (most == n)
+            return;
+        taken[most] = true;
+        slabs[most]--;
+    }
+}
+
 static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v)
 {
     uint64_t slabs[SFS_LABEL_PEERS];
@@ -182,7 +217,28 @@ static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v)
     LIST_FOREACH(w, &d->volumes, link)
         if (w != v && w->reserved_bytes + w->credit_bytes)
             set_aside(d, w, slabs, n);
+    set_landing_aside(d, v, slabs, n);
     return sfs_place_capacity(slabs, n, v->row.resiliency, v->row.columns ? sfs_choose_columns(v, online, n) : 0, d->slab_bytes);
+}
+
+/* Lock held. The data columns of a group that would be made now, times the interleave. */
+static uint64_t stripe_bytes(struct sfs_data *d, const struct sfs_volume *v)
+{
+    unsigned online = 0, nfree = 0, parity = sfs_resiliency_parity(v->row.resiliency);
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link) {
+        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
+        nfree += sfs_member_takes_slabs(m);
+    }
+    return (uint64_t)(sfs_choose_columns(v, online, nfree) - parity) * v->row.interleave;
+}
+
+uint32_t sfs_volume_write_unit_bytes(struct sfs_volume *v)
+{
+    SFS_LOCK(v->data);
+    uint64_t bytes = sfs_resiliency_parity(v->row.resiliency) ? stripe_bytes(v->data, v) : SFS_EXTENT_MAX;
+    SFS_UNLOCK(v->data);
+    return (uint32_t)bytes;
 }
 
 static uint64_t used_bytes(struct sfs_data *d, const struct sfs_volume *v)
@@ -206,11 +262,20 @@ static uint64_t reserve_bytes(uint64_t total)
     return r;
 }
 
+#define ROWS_KEPT 4u /* as many flushes at once */
+
 /* Room for new data of v, before v's own reservations; what other volumes were promised counts as taken. */
 static uint64_t room(struct sfs_volume *v, bool rewriting)
 {
     struct sfs_data *d = v->data;
-    uint64_t used = used_bytes(d, v), avail = room_in_groups(d, v) + room_in_slabs(d, v);
+    uint64_t used = used_bytes(d, v), landing = room_in_groups(d, v, SFS_GROUP_LANDING);
+    uint64_t avail = room_in_groups(d, v, SFS_GROUP_DATA) + room_in_slabs(d, v);
+    if (sfs_resiliency_parity(v->row.resiliency)) { /* where little can land, what is written at a time may leave the end of a row unused */
+        uint64_t ends = ROWS_KEPT * stripe_bytes(d, v);
+        ends = landing < ends ? ends - landing : 0;
+        avail = avail > ends ? avail - ends : 0;
+    }
+    avail += landing;
     uint64_t keep = rewriting ? 0 : reserve_bytes(used + avail);
     avail = avail > keep ? avail - keep : 0;
     if (v->row.size_bytes) {

@@ -60,8 +60,6 @@ static int check_layout(struct sfs_pool *p, const struct sfs_space_row *row, str
 
 static int check_settings(struct sfs_pool *p, const struct sfs_space_row *row, struct sfs_error *err)
 {
-    if (sfs_resiliency_parity(row->resiliency))
-        return sfs_error_set(err, -EOPNOTSUPP, "this version stores simple, mirror2 and mirror3; %s is not there yet.", sfs_resiliency_name(row->resiliency));
     if (row->fixed)
         return sfs_error_set(err, -EOPNOTSUPP, "this version has thin provisioning only.");
     if (row->codec == SFS_CODEC_ZSTD && (row->codec_level < SFS_ZSTD_LEVEL_MIN || row->codec_level > SFS_ZSTD_LEVEL_MAX))

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* Every resiliency that pools can have. */
-static const enum sfs_resiliency resiliencies[] = {SFS_SIMPLE, SFS_MIRROR2, SFS_MIRROR3};
+static const enum sfs_resiliency resiliencies[] = {SFS_SIMPLE, SFS_MIRROR2, SFS_MIRROR3, SFS_PARITY, SFS_PARITY2};
 #define NRESILIENCIES (sizeof(resiliencies) / sizeof(*resiliencies))
 
 static void configure_disks(struct sim_run *r)

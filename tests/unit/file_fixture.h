@@ -94,6 +94,33 @@ static inline int file_write(struct file *t, uint32_t len)
     return rc;
 }
 
+/* Appends n MiB in one call. */
+static inline int file_write_many(struct file *t, unsigned n)
+{
+    struct sfs_write_item it[16];
+    static struct sfs_extent ext[16][SFS_WRITE_MAX_EXTENTS];
+    uint64_t at = t->n ? t->ext[t->n - 1].off + t->ext[t->n - 1].len : 0;
+    cr_assert_leq(n, 16);
+    for (unsigned k = 0; k < n; k++) {
+        struct sfs_buf *b = sfs_buf_new(MIB);
+        for (uint32_t i = 0; i < MIB; i++)
+            b->data[i] = pattern(at + k * MIB + i);
+        it[k] = (struct sfs_write_item){.buf = b, .len = MIB, .out = ext[k], .max = SFS_WRITE_MAX_EXTENTS};
+    }
+    int rc = sfs_data_write_vec(t->f->vol, it, n);
+    for (unsigned k = 0; k < n; k++) {
+        for (unsigned i = 0; i < it[k].n; i++) {
+            ext[k][i].off += at + k * MIB;
+            if (rc)
+                sfs_stored_unref(sfs_pool_data(t->f->pool), ext[k][i].stored);
+            else
+                t->ext[t->n++] = ext[k][i];
+        }
+        sfs_buf_unref(it[k].buf);
+    }
+    return rc;
+}
+
 /* Reads and compares all of it; the number of extents that could not be read. Wrong bytes fail the test. */
 static inline unsigned file_check(struct file *t)
 {
