@@ -92,12 +92,12 @@ int sfs_catalog_create(struct sfs_env *env, struct sfs_replicas *r, const struct
 
 /* --- opening --- */
 
-static int check_version(struct sfs_catalog *cat, struct sfs_error *err)
+int sfs_catalog_check_version(sqlite3 *db, bool readonly, struct sfs_error *err)
 {
     int64_t app = 0, version = 0, ro_compat = 0, incompat = 0, reserve = 0;
-    int rc = sfs_db_int(cat->db, "PRAGMA application_id", &app);
+    int rc = sfs_db_int(db, "PRAGMA application_id", &app);
     if (!rc)
-        rc = sfs_db_int(cat->db, "PRAGMA user_version", &version);
+        rc = sfs_db_int(db, "PRAGMA user_version", &version);
     if (!rc && app != SFS_APPLICATION_ID)
         return sfs_error_set(err, -EOPNOTSUPP, "The catalog isn't one of spacesfs (application id %lld).",
                              (long long)app);
@@ -108,21 +108,21 @@ static int check_version(struct sfs_catalog *cat, struct sfs_error *err)
             (long long)version, SFS_SCHEMA_VERSION);
     int bytes = -1;
     if (!rc)
-        rc = sfs_db_errno(cat->db, sqlite3_file_control(cat->db, "main", SQLITE_FCNTL_RESERVE_BYTES, &bytes));
+        rc = sfs_db_errno(db, sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &bytes));
     reserve = bytes;
     if (!rc && reserve != SFS_PAGE_RESERVED)
         return sfs_error_set(err, -EUCLEAN, "The catalog's pages have %lld reserved bytes instead of %u.",
                              (long long)reserve, SFS_PAGE_RESERVED);
     if (!rc)
-        rc = sfs_db_int(cat->db, "SELECT ro_compat FROM pool WHERE id = 1", &ro_compat);
+        rc = sfs_db_int(db, "SELECT ro_compat FROM pool WHERE id = 1", &ro_compat);
     if (!rc)
-        rc = sfs_db_int(cat->db, "SELECT incompat FROM pool WHERE id = 1", &incompat);
+        rc = sfs_db_int(db, "SELECT incompat FROM pool WHERE id = 1", &incompat);
     if (!rc && ((uint64_t)incompat & ~(uint64_t)SFS_CATALOG_INCOMPAT))
         return sfs_error_set(err, -EOPNOTSUPP,
                              "The pool uses features that this program does not know (incompat bits %llx). "
                              "Use a newer spacesfs.",
                              (unsigned long long)incompat);
-    if (!rc && ((uint64_t)ro_compat & ~(uint64_t)SFS_CATALOG_RO_COMPAT) && !cat->opts.readonly)
+    if (!rc && ((uint64_t)ro_compat & ~(uint64_t)SFS_CATALOG_RO_COMPAT) && !readonly)
         return sfs_error_set(err, -EOPNOTSUPP,
                              "The pool uses features that this program can only read (ro_compat bits %llx). "
                              "Open it read-only.",
@@ -201,7 +201,7 @@ static int open_writer(struct sfs_catalog *cat, struct sfs_error *err)
     int rc = sfs_db_open(cat->r, cat->opts.readonly, &cat->db);
     if (rc)
         return rc;
-    rc = check_version(cat, err);
+    rc = sfs_catalog_check_version(cat->db, cat->opts.readonly, err);
     if (!rc)
         rc = load_state(cat);
     /* No sync by SQLite when it commits: sfs_catalog_commit_sync does that, outside the lock, for several

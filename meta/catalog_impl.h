@@ -65,7 +65,13 @@ int sfs_db_errno(sqlite3 *db, int rc);
 /* --- catalog.c --- */
 /* Records that the transaction is in doubt. */
 void sfs_catalog_break(struct sfs_catalog *cat);
+/* Format version and feature bits: 0, or -EOPNOTSUPP, -EUCLEAN with words. */
+int sfs_catalog_check_version(sqlite3 *db, bool readonly, struct sfs_error *err);
 void sfs_catalog_count_inodes(struct sfs_catalog *cat, int space, int delta);
+
+/* --- dentry.c --- */
+/* Where a name belongs in its directory: the first of its possible cookies. */
+uint64_t sfs_dentry_cookie(uint64_t seed, const void *name, size_t len);
 
 /* --- checkpointer.c --- */
 int sfs_checkpointer_start(struct sfs_catalog *cat, struct sfs_checkpointer **out);

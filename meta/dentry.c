@@ -10,9 +10,9 @@
 #define COOKIE_MIN 16
 #define PATH_DEPTH_MAX 4096
 
-static uint64_t cookie_of(struct sfs_catalog *cat, const char *name, size_t len)
+uint64_t sfs_dentry_cookie(uint64_t seed, const void *name, size_t len)
 {
-    uint64_t h = XXH3_64bits_withSeed(name, len, cat->name_seed) >> 1;
+    uint64_t h = XXH3_64bits_withSeed(name, len, seed) >> 1;
     if (h < COOKIE_MIN)
         h = COOKIE_MIN;
     if (h > INT64_MAX - PROBES)
@@ -42,7 +42,7 @@ static int decode(sqlite3_stmt *st, uint64_t parent, struct sfs_dentry_row *row)
 static int find(struct sfs_catalog *cat, uint64_t parent, const char *name, size_t len,
                 struct sfs_dentry_row *row, uint64_t *free_cookie)
 {
-    uint64_t first = cookie_of(cat, name, len), next = first;
+    uint64_t first = sfs_dentry_cookie(cat->name_seed, name, len), next = first;
     sqlite3_stmt *st;
     int rc;
     if (len == 0 || len > SFS_FILENAME_MAX)

@@ -41,6 +41,7 @@ struct recovery {
     unsigned n;
     struct probe *best;
     bool clean; /* all equal already, no WAL */
+    bool hard;  /* not to be believed */
     uint8_t *buf, *best_buf;
     uint64_t file_pages; /* of the database: the rest of best->pages is in the WAL only */
     uint64_t *bad;       /* pages that no store had good */
@@ -228,6 +229,7 @@ static int look_at_all(struct recovery *v, struct sfs_error *err)
         v->clean &=
             p->found == FOUND_GOOD && p->wal_bytes == 0 && p->seq == first->seq && p->pages == first->pages;
     }
+    v->clean &= !v->hard;
     for (unsigned i = 0; i < v->n; i++) {
         v->p[i].found_first = v->p[i].found;
         v->p[i].seq_first = v->p[i].seq;
@@ -483,10 +485,90 @@ static int recover(struct recovery *v, struct sfs_error *err)
     return 0;
 }
 
+static int recover_all(struct sfs_replicas *r, bool hard, struct sfs_error *err)
+{
+    struct recovery v = {.r = r, .hard = hard, .buf = malloc(CHUNK_BYTES), .best_buf = malloc(CHUNK_BYTES)};
+    int rc = v.buf && v.best_buf ? recover(&v, err) : sfs_error_set(err, -ENOMEM, "Out of memory.");
+    free(v.buf);
+    free(v.best_buf);
+    free(v.bad);
+    return rc;
+}
+
 int sfs_replicas_recover(struct sfs_replicas *r, struct sfs_error *err)
 {
+    return recover_all(r, false, err);
+}
+
+int sfs_replicas_recover_hard(struct sfs_replicas *r, struct sfs_error *err)
+{
+    return recover_all(r, true, err);
+}
+
+/* --- survey --- */
+
+static void report_one(const struct recovery *v, const struct probe *p, struct sfs_replica_report *out)
+{
+    *out = (struct sfs_replica_report){.id = p->rep->store.id, .rc = p->rc, .commit_seq = p->seq};
+    snprintf(out->name, sizeof(out->name), "%s", p->rep->store.name);
+    out->log_bytes = p->wal_bytes > 0 ? (uint64_t)p->wal_bytes : 0;
+    if (p->found == FOUND_GOOD)
+        out->found = v->best && p->seq == v->best->seq ? SFS_REPLICA_CURRENT : SFS_REPLICA_BEHIND;
+    else
+        out->found = p->found == FOUND_NONE      ? SFS_REPLICA_NONE
+                     : p->found == FOUND_DAMAGED ? SFS_REPLICA_DAMAGED
+                                                 : SFS_REPLICA_FAILED;
+    out->log_cut = v->best && p->seq < v->best->seq && p->wal_bytes > 0 && p->wal_bytes >= v->best->wal_bytes;
+}
+
+/* Bad and different pages of one store in the run that best_buf holds. */
+static void count_pages(struct recovery *v, const struct probe *p, uint64_t first, unsigned count,
+                        struct sfs_replica_report *out)
+{
+    memset(v->buf, 0, (size_t)count * SFS_PAGE_BYTES);
+    int64_t got = sfs_store_read(&p->rep->store, SFS_CATALOG_FILE, v->buf, (size_t)count * SFS_PAGE_BYTES,
+                                 (first - 1) * SFS_PAGE_BYTES);
+    for (unsigned k = 0; k < count; k++) {
+        const uint8_t *page = v->buf + (size_t)k * SFS_PAGE_BYTES;
+        if (got < 0 || !sfs_page_good(page, first + k))
+            out->bad_pages++;
+        else if (memcmp(page, v->best_buf + (size_t)k * SFS_PAGE_BYTES, SFS_PAGE_BYTES) != 0)
+            out->other_pages++;
+    }
+}
+
+static int survey(struct recovery *v, struct sfs_replica_report *out, unsigned *n)
+{
+    int rc = look_at_all(v, NULL);
+    if (!v->n)
+        return rc;
+    *n = v->n;
+    if (rc)
+        v->best = NULL; /* too old */
+    for (unsigned i = 0; i < v->n; i++)
+        report_one(v, &v->p[i], &out[i]);
+    for (uint64_t page = 1; v->best && !rc && page <= v->file_pages; page += CHUNK_PAGES) {
+        uint64_t left = v->file_pages - page + 1;
+        unsigned count = left < CHUNK_PAGES ? (unsigned)left : CHUNK_PAGES;
+        rc = best_pages(v, page, count, false);
+        for (unsigned i = 0; i < v->n && !rc; i++)
+            if (v->p[i].found != FOUND_FAILED && v->p[i].found != FOUND_NONE)
+                count_pages(v, &v->p[i], page, count, &out[i]);
+    }
+    if (v->best) {
+        unsigned at = (unsigned)(v->best - v->p);
+        struct sfs_replica_report first = out[at];
+        memmove(&out[1], &out[0], at * sizeof(out[0]));
+        out[0] = first;
+    }
+    return v->best ? rc : 0;
+}
+
+int sfs_replicas_survey(struct sfs_replicas *r, struct sfs_replica_report *out, unsigned *n)
+{
     struct recovery v = {.r = r, .buf = malloc(CHUNK_BYTES), .best_buf = malloc(CHUNK_BYTES)};
-    int rc = v.buf && v.best_buf ? recover(&v, err) : sfs_error_set(err, -ENOMEM, "Out of memory.");
+    *n = 0;
+    int rc = v.buf && v.best_buf ? survey(&v, out, n) : -ENOMEM;
     free(v.buf);
     free(v.best_buf);
     free(v.bad);

@@ -40,6 +40,24 @@ int sfs_replicas_recover(struct sfs_replicas *r, struct sfs_error *err);
 /* Did recovery find this store's catalog older than a crash explains (by more than the one commit that can be under way), damaged, or gone, while others had it whole? Then its disk is
  * from another time, or has lost more than that: all that is on it is to be verified. */
 bool sfs_replicas_was_behind(struct sfs_replicas *r, int id);
+/* As above, and compares all stores page by page even where their commit counters say that they are equal. For spacesfs-check. */
+int sfs_replicas_recover_hard(struct sfs_replicas *r, struct sfs_error *err);
+/* What the stores of a set that was opened read-only hold; reads all of them. */
+struct sfs_replica_report {
+    int id;
+    char name[65];
+    enum { SFS_REPLICA_CURRENT, SFS_REPLICA_BEHIND, SFS_REPLICA_DAMAGED, SFS_REPLICA_NONE, SFS_REPLICA_FAILED } found;
+    int rc;                    /* FAILED: why */
+    int64_t commit_seq;        /* CURRENT, BEHIND */
+    uint64_t bad_pages;        /* checksum does not hold */
+    uint64_t other_pages;      /* it holds, but the chosen store says something else. Without a log anywhere, that cannot be */
+    uint64_t log_bytes;
+    bool log_cut;              /* its log holds less than the chosen one's, though it is as long */
+};
+/* out: SFS_REPLICAS_REPORTED at most; *n of them, the chosen one first. 0 also when none can be
+ * chosen, or none but one that is older than a damaged one (then none is CURRENT). */
+#define SFS_REPLICAS_REPORTED 16u
+int sfs_replicas_survey(struct sfs_replicas *r, struct sfs_replica_report *out, unsigned *n);
 /* Adds a store: copies everything while writes go on, then joins it. On success it has all that is committed, synced. The caller bumps the epoch. */
 int sfs_replicas_add(struct sfs_replicas *r, const struct sfs_store *s, struct sfs_error *err);
 /* Takes a store out in good order (a disk is being removed); its files are deleted. -EBUSY for the last one, -ENOENT for one that isn't in the set. No on_lost: the caller bumps

@@ -29,6 +29,7 @@ static int read_header(const struct sfs_store *s, const char *name, struct sfs_s
 }
 
 struct listing {
+    const char *prefix;
     struct sfs_snapshot *out;
     unsigned max, n;
 };
@@ -37,10 +38,11 @@ static void list_one(const char *name, uint64_t size, void *arg)
 {
     struct listing *l = arg;
     char *end;
-    if (strncmp(name, "snapshot-", 9) != 0 || strlen(name) >= sizeof(l->out->name))
+    size_t len = strlen(l->prefix);
+    if (strncmp(name, l->prefix, len) != 0 || strlen(name) >= sizeof(l->out->name))
         return;
-    uint64_t number = strtoull(name + 9, &end, 10);
-    if (*end || !name[9])
+    uint64_t number = strtoull(name + len, &end, 10);
+    if (*end || !name[len])
         return;
     unsigned at = l->n;
     while (at > 0 && l->out[at - 1].number < number)
@@ -54,9 +56,10 @@ static void list_one(const char *name, uint64_t size, void *arg)
     strcpy(l->out[at].name, name);
 }
 
-int sfs_snapshot_list(const struct sfs_store *s, struct sfs_snapshot *out, unsigned max, unsigned *n)
+int sfs_snapshot_list(const struct sfs_store *s, const char *prefix, struct sfs_snapshot *out, unsigned max,
+                      unsigned *n)
 {
-    struct listing l = {.out = out, .max = max};
+    struct listing l = {.prefix = prefix, .out = out, .max = max};
     *n = 0;
     int rc = s->ops->list(s->ctx, list_one, &l);
     if (rc)
@@ -224,6 +227,38 @@ static int restore(struct restore *t, struct sfs_replicas *r, const struct sfs_s
     return rc;
 }
 
+static struct restore *restore_new(const struct sfs_snapshot_header *h)
+{
+    struct restore *t = calloc(1, sizeof(*t));
+    if (!t)
+        return NULL;
+    t->pages = le64toh(h->pages);
+    t->seen = calloc(1, (size_t)(t->pages / 8 + 1));
+    if (t->seen)
+        return t;
+    free(t);
+    return NULL;
+}
+
+static void restore_free(struct restore *t)
+{
+    if (t)
+        free(t->seen);
+    free(t);
+}
+
+int sfs_snapshot_verify(const struct sfs_store *from, const char *name)
+{
+    struct sfs_snapshot_header h;
+    int rc = read_header(from, name, &h);
+    if (rc)
+        return rc;
+    struct restore *t = restore_new(&h);
+    rc = t ? run(t, from, name, le64toh(h.frame_bytes)) : -ENOMEM;
+    restore_free(t);
+    return rc;
+}
+
 int sfs_snapshot_restore(struct sfs_replicas *r, const struct sfs_store *from, const char *name,
                          struct sfs_error *err)
 {
@@ -231,16 +266,10 @@ int sfs_snapshot_restore(struct sfs_replicas *r, const struct sfs_store *from, c
     struct restore *t = NULL;
     int rc = r->readonly ? -EROFS : read_header(from, name, &h);
     if (!rc) {
-        t = calloc(1, sizeof(*t));
-        if (t)
-            t->pages = le64toh(h.pages);
-        if (t)
-            t->seen = calloc(1, (size_t)(t->pages / 8 + 1));
-        rc = t && t->seen ? restore(t, r, from, name, le64toh(h.frame_bytes)) : -ENOMEM;
+        t = restore_new(&h);
+        rc = t ? restore(t, r, from, name, le64toh(h.frame_bytes)) : -ENOMEM;
     }
-    if (t)
-        free(t->seen);
-    free(t);
+    restore_free(t);
     if (rc == -EUCLEAN)
         return sfs_error_set(err, rc, "%s on %s is damaged. Try another one.", name, from->name);
     if (rc)

@@ -14,7 +14,6 @@
 
 #define OUT_BYTES (256u << 10)
 #define LEVEL 3
-#define PREFIX "snapshot-"
 #define STEP_PAGES 256
 #define SNAPSHOTS_LISTED 64u
 
@@ -341,6 +340,7 @@ static int write_header(struct sink *s, struct sfs_env *env, struct sfs_snapshot
 }
 
 struct numbers {
+    const char *prefix;
     uint64_t v[SNAPSHOTS_LISTED]; /* the highest, in falling order */
     unsigned n;
 };
@@ -350,9 +350,9 @@ static void note_number(const char *name, uint64_t size, void *arg)
     struct numbers *o = arg;
     char *end;
     (void)size;
-    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
+    if (strncmp(name, o->prefix, strlen(o->prefix)) != 0)
         return;
-    uint64_t number = strtoull(name + strlen(PREFIX), &end, 10);
+    uint64_t number = strtoull(name + strlen(o->prefix), &end, 10);
     if (*end || number == 0 || number > INT64_MAX)
         return;
     unsigned at = o->n;
@@ -366,63 +366,61 @@ static void note_number(const char *name, uint64_t size, void *arg)
     o->v[at] = number;
 }
 
-static void remove_old(const struct sfs_store *s, unsigned keep)
+static void remove_old(const struct sfs_store *s, const char *prefix, unsigned keep)
 {
-    struct numbers o = {.n = 0};
+    struct numbers o = {.prefix = prefix};
     char name[32];
     if (s->ops->list(s->ctx, note_number, &o))
         return;
     for (unsigned i = keep; i < o.n; i++) {
-        snprintf(name, sizeof(name), PREFIX "%llu", (unsigned long long)o.v[i]);
+        snprintf(name, sizeof(name), "%s%llu", prefix, (unsigned long long)o.v[i]);
         s->ops->remove(s->ctx, name);
     }
 }
 
-static uint64_t next_number(const struct sfs_store *stores, unsigned n)
+static uint64_t next_number(const struct sfs_store *stores, unsigned n, const char *prefix)
 {
     uint64_t next = 1;
     for (unsigned i = 0; i < n; i++) {
-        struct numbers o = {.n = 0};
+        struct numbers o = {.prefix = prefix};
         if (stores[i].ops->list(stores[i].ctx, note_number, &o) == 0 && o.n > 0 && o.v[0] >= next)
             next = o.v[0] + 1;
     }
     return next;
 }
 
-static int take(struct sfs_catalog *cat, struct sink *s)
+static int take(struct sfs_env *env, struct sfs_replicas *r, struct sink *s)
 {
     struct sfs_snapshot_header h = {.version = 0};
     sqlite3 *db = NULL;
-    int rc = sfs_db_open(cat->r, true, &db);
+    int rc = sfs_db_open(r, true, &db);
     if (!rc)
         rc = sfs_db_exec(db, "PRAGMA cache_size = -512; BEGIN;");
     if (!rc)
         rc = read_pool(db, &h); /* from here on this commit is what the connection sees */
     if (!rc)
-        rc = write_frame(s, db, cat->env, &h);
+        rc = write_frame(s, db, env, &h);
     sqlite3_close(db);
-    return rc ? rc : write_header(s, cat->env, &h);
+    return rc ? rc : write_header(s, env, &h);
 }
 
-int sfs_catalog_snapshot(struct sfs_catalog *cat, const struct sfs_store *stores, unsigned n, unsigned keep,
-                         struct sfs_error *err)
+int sfs_snapshot_take(struct sfs_env *env, struct sfs_replicas *r, const struct sfs_store *stores, unsigned n,
+                      const char *prefix, unsigned keep, struct sfs_error *err)
 {
     struct sink s = {.stores = stores, .n = n};
     char failed[300] = "";
     if (n == 0)
         return sfs_error_set(err, -EINVAL, "No disk to write a snapshot of the catalog to.");
-    snprintf(s.file, sizeof(s.file), PREFIX "%llu", (unsigned long long)next_number(stores, n));
-    cat->snapshots++;
+    snprintf(s.file, sizeof(s.file), "%s%llu", prefix, (unsigned long long)next_number(stores, n, prefix));
     int rc = sink_start(&s);
     if (!rc)
-        rc = take(cat, &s);
-    cat->snapshots--;
+        rc = take(env, r, &s);
     int first = rc;
     for (unsigned i = 0; i < n && s.rcs; i++) {
         if (rc || s.rcs[i])
             stores[i].ops->remove(stores[i].ctx, s.file);
         else
-            remove_old(&stores[i], keep ? keep : 1);
+            remove_old(&stores[i], prefix, keep ? keep : 1);
         size_t at = strlen(failed);
         if (s.rcs[i])
             snprintf(failed + at, sizeof(failed) - at, "%s%s", at ? ", " : "", stores[i].name);
@@ -436,4 +434,13 @@ int sfs_catalog_snapshot(struct sfs_catalog *cat, const struct sfs_store *stores
         return sfs_error_set(err, first, "The snapshot of the catalog is missing on %s: %s.", failed,
                              strerror(-first));
     return 0;
+}
+
+int sfs_catalog_snapshot(struct sfs_catalog *cat, const struct sfs_store *stores, unsigned n, unsigned keep,
+                         struct sfs_error *err)
+{
+    cat->snapshots++;
+    int rc = sfs_snapshot_take(cat->env, cat->r, stores, n, SFS_SNAPSHOT_HOURLY, keep, err);
+    cat->snapshots--;
+    return rc;
 }

@@ -105,8 +105,8 @@ int sfs_sim_probe(struct sfs_sim_world *w, const char *path, struct sfs_disk_pro
 bool sfs_sim_is_path(const char *path);
 
 /* Read without a lock, changing nothing; damage of one copy doesn't show. */
-int sfs_dir_read_label(int fd, struct sfs_label *out, struct sfs_error *err);
-int sfs_image_read_label(int fd, struct sfs_label *out, struct sfs_error *err);
+int sfs_dir_read_label(int fd, struct sfs_label *out, bool *stale, struct sfs_error *err);
+int sfs_image_read_label(int fd, struct sfs_label *out, bool *stale, struct sfs_error *err);
 int sfs_dir_usable_bytes(int fd, uint64_t *out); /* free on the host, less a reserve */
 
 /* Plain file I/O that is whole or an error. */

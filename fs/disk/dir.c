@@ -92,13 +92,13 @@ static int labels_read(int top_fd, struct sfs_label *out, bool *stale, struct sf
     return picked;
 }
 
-int sfs_dir_read_label(int fd, struct sfs_label *out, struct sfs_error *err)
+int sfs_dir_read_label(int fd, struct sfs_label *out, bool *stale, struct sfs_error *err)
 {
-    bool stale;
+    bool either;
     int top_fd = open_dir_at(fd, OUR_DIR);
     if (top_fd < 0)
         return top_fd;
-    int rc = labels_read(top_fd, out, &stale, err);
+    int rc = labels_read(top_fd, out, stale ? stale : &either, err);
     close(top_fd);
     return rc;
 }

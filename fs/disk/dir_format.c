@@ -68,7 +68,7 @@ static int refuse_label(int fd, const char *path, struct sfs_error *err)
     struct sfs_label *l = malloc(sizeof *l);
     if (!l)
         return sfs_error_set(err, -ENOMEM, "Out of memory.");
-    int rc = sfs_dir_read_label(fd, l, &why);
+    int rc = sfs_dir_read_label(fd, l, NULL, &why);
     if (rc == -ENOENT) {
         rc = 0;
     } else if (rc == 0) {
@@ -200,7 +200,7 @@ int sfs_dir_wipe(const char *path, const struct sfs_uuid *pool, struct sfs_error
     rc = sfs_dir_lock(top_fd, path, true, &lock_fd, err);
     if (rc != 0)
         goto out;
-    rc = sfs_dir_read_label(fd, l, &why);
+    rc = sfs_dir_read_label(fd, l, NULL, &why);
     if (rc != 0) {
         rc = sfs_error_set(err, rc, "%s bears no label that can be read: %s", path,
                            why.text[0] ? why.text : strerror(-rc));

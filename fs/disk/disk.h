@@ -28,6 +28,7 @@ struct sfs_disk_probe {
     bool has_label;                /* label below is valid (decoded) */
     int label_rc;                  /* result of sfs_label_decode, -ENOENT for none */
     struct sfs_label label;
+    bool label_stale;              /* one of its two copies is damaged, or older: written anew when the disk is opened for writing */
     char signature[64];            /* a foreign signature found by libblkid ("ext4", "dos partition table"), else "" */
     uint64_t dev, ino;             /* identity of the directory, file or block device: the same disk twice under two paths */
     uint64_t host_dev;             /* device it lies on: two disks on the same device */

@@ -70,10 +70,10 @@ out:
     return rc;
 }
 
-int sfs_image_read_label(int fd, struct sfs_label *out, struct sfs_error *err)
+int sfs_image_read_label(int fd, struct sfs_label *out, bool *stale, struct sfs_error *err)
 {
-    bool stale, end_lost;
-    return labels_read(fd, out, &stale, &end_lost, err);
+    bool either, end_lost;
+    return labels_read(fd, out, stale ? stale : &either, &end_lost, err);
 }
 
 int sfs_image_write_label(int fd, uint64_t image_bytes, const uint8_t *bytes)

@@ -147,7 +147,7 @@ static int refuse_used(int fd, const char *path, struct sfs_error *err)
     struct sfs_label *l = malloc(sizeof *l);
     if (!l)
         return sfs_error_set(err, -ENOMEM, "Out of memory.");
-    int rc = sfs_image_read_label(fd, l, &why);
+    int rc = sfs_image_read_label(fd, l, NULL, &why);
     if (rc == 0) {
         sfs_uuid_format(&l->pool_uuid, uuid);
         rc = sfs_error_set(
@@ -225,7 +225,7 @@ static int wipe_locked(int fd, const char *path, const struct sfs_uuid *pool, st
     struct sfs_label *l = malloc(sizeof *l);
     if (!l)
         return sfs_error_set(err, -ENOMEM, "Out of memory.");
-    int rc = sfs_image_read_label(fd, l, &why);
+    int rc = sfs_image_read_label(fd, l, NULL, &why);
     if (rc != 0) {
         rc = sfs_error_set(err, rc, "%s bears no label that can be read: %s", path,
                            why.text[0] ? why.text : strerror(-rc));

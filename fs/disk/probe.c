@@ -148,7 +148,7 @@ static int probe_image(int fd, const struct stat *st, const char *path, struct s
         out->host_dev = st->st_dev;
         out->media = sfs_media_of_device(st->st_dev);
     }
-    out->label_rc = sfs_image_read_label(fd, &out->label, NULL);
+    out->label_rc = sfs_image_read_label(fd, &out->label, &out->label_stale, NULL);
     out->has_label = out->label_rc == 0;
     if (out->has_label)
         return 0;
@@ -177,7 +177,7 @@ static int probe_dir(int fd, const struct stat *st, const char *path, struct sfs
     int rc = sfs_dir_usable_bytes(fd, &out->size_bytes);
     if (rc != 0)
         return sfs_error_set(err, rc, "The free space of %s cannot be found out: %s.", path, strerror(-rc));
-    out->label_rc = sfs_dir_read_label(fd, &out->label, NULL);
+    out->label_rc = sfs_dir_read_label(fd, &out->label, &out->label_stale, NULL);
     if (out->label_rc == -EACCES || out->label_rc == -EPERM)
         return sfs_error_set(err, out->label_rc, "%s/.spacesfs cannot be read: %s.", path,
                              strerror(-out->label_rc));

@@ -52,6 +52,7 @@ static void note(struct search *s, const char *path, const struct sfs_disk_probe
     s->out->v = v;
     f = &v[s->out->n++];
     f->label = p->label;
+    f->label_stale = p->label_stale;
     snprintf(f->path, sizeof(f->path), "%s", path);
 }
 
@@ -94,6 +95,14 @@ static const struct sfs_label *newest_label(const struct sfs_discovery *d)
         if (!best || knows_more(&d->v[i].label, best))
             best = &d->v[i].label;
     return best;
+}
+
+static void find_newest(struct sfs_discovery *d)
+{
+    d->newest = 0;
+    for (unsigned i = 1; i < d->n; i++)
+        if (knows_more(&d->v[i].label, &d->v[d->newest].label))
+            d->newest = i;
 }
 
 unsigned sfs_discovery_missing(const struct sfs_discovery *d)
@@ -251,7 +260,7 @@ static int by_path(struct search *s, const char *path, struct sfs_error *err)
     return rc;
 }
 
-int sfs_discover(struct sfs_env *env, const char *which, const struct sfs_pool_open_opts *opts, struct sfs_discovery *out, struct sfs_error *err)
+int sfs_discover_any(struct sfs_env *env, const char *which, const struct sfs_pool_open_opts *opts, struct sfs_discovery *out, struct sfs_error *err)
 {
     *out = (struct sfs_discovery){0};
     struct search s = {.env = env, .opts = opts, .out = out};
@@ -263,6 +272,16 @@ int sfs_discover(struct sfs_env *env, const char *which, const struct sfs_pool_o
         look_everywhere(&s);
     if (!rc && s.clone.code)
         rc = sfs_error_set(err, s.clone.code, "%s", s.clone.text);
+    if (rc)
+        sfs_discovery_free(out);
+    else
+        find_newest(out);
+    return rc;
+}
+
+int sfs_discover(struct sfs_env *env, const char *which, const struct sfs_pool_open_opts *opts, struct sfs_discovery *out, struct sfs_error *err)
+{
+    int rc = sfs_discover_any(env, which, opts, out, err);
     if (!rc)
         rc = sfs_discovery_judge(out, err);
     if (rc)
@@ -281,8 +300,8 @@ static int split(const struct sfs_found *a, const struct sfs_found *b, struct sf
                          a->label.pool_name, a->path, b->path);
 }
 
-/* Is it one of the newest epoch's replicas? Also when that epoch's labels were cut short by a crash before its own was written (see open_disk in pool.c). */
-static bool is_replica(const struct sfs_label *newest, const struct sfs_label *l)
+/* See open_disk in pool.c. */
+bool sfs_discovery_is_replica(const struct sfs_label *newest, const struct sfs_label *l)
 {
     if (l->epoch.number == newest->epoch.number)
         return l->replica;
@@ -294,10 +313,7 @@ static bool is_replica(const struct sfs_label *newest, const struct sfs_label *l
 
 int sfs_discovery_judge(struct sfs_discovery *d, struct sfs_error *err)
 {
-    d->newest = 0;
-    for (unsigned i = 1; i < d->n; i++)
-        if (knows_more(&d->v[i].label, &d->v[d->newest].label))
-            d->newest = i;
+    find_newest(d);
     const struct sfs_found *n = &d->v[d->newest];
     for (unsigned i = 0; i < d->n; i++)
         if (!sfs_epoch_descends(&n->label.epoch, &d->v[i].label.epoch))
@@ -305,7 +321,7 @@ int sfs_discovery_judge(struct sfs_discovery *d, struct sfs_error *err)
     bool replica = false;
     char missing[512] = "";
     for (unsigned i = 0; i < d->n; i++)
-        replica |= is_replica(&n->label, &d->v[i].label);
+        replica |= sfs_discovery_is_replica(&n->label, &d->v[i].label);
     if (replica)
         return 0;
     for (unsigned i = 0; i < n->label.npeers; i++)

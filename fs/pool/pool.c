@@ -354,7 +354,16 @@ static int load_members(struct sfs_pool *p, struct sfs_error *err)
     return rc ? sfs_error_set(err, rc, "pool %s: its list of disks could not be loaded: %s. Run spacesfs-check.", p->name, strerror(-rc)) : 0;
 }
 
-/* Groups (of one space, or with 0 of all) that hold data, and those of them that have no copy of some of it on the disks that are here. */
+/* Is any slab of it on a disk that isn't here? What is nowhere (given up by spacesfs-check) no disk will bring back: nothing is gained by waiting for it. */
+static bool waits_for_disk(const struct sfs_group_info *g)
+{
+    bool waits = false;
+    for (unsigned i = 0; i < g->nslabs; i++)
+        waits |= g->slabs[i].disk && !g->slab_online[i];
+    return waits;
+}
+
+/* Groups (of one space, or with 0 of all) that hold data, and those of them that have no copy of some of it on the disks that are here, but on others. */
 static void count_groups(struct sfs_pool *p, int space, unsigned *all, unsigned *lost)
 {
     uint64_t *ids;
@@ -367,7 +376,7 @@ static void count_groups(struct sfs_pool *p, int space, unsigned *all, unsigned 
         if (sfs_group_info(p->data, ids[i], &g) || (space && g.space != space))
             continue;
         ++*all;
-        *lost += g.lost;
+        *lost += g.lost && waits_for_disk(&g);
     }
     if (n)
         free(ids);

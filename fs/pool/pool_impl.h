@@ -12,6 +12,7 @@
 #include "fs/data/groups.h"
 #include "fs/data/commit.h"
 #include "fs/job/heal.h"
+#include "fs/pool/discover.h"
 #include "fs/pool/pool.h"
 #include "fs/pool/registry.h"
 
@@ -95,27 +96,7 @@ struct sfs_pool {
     unsigned path_hint_next;
 };
 
-/* discover.c: finding the disks of a pool, and what their labels say together. */
-struct sfs_found {
-    char path[SFS_PATH_BYTES];
-    struct sfs_label label;
-};
-struct sfs_discovery {
-    struct sfs_found *v;         /* one per disk uuid */
-    unsigned n;
-    unsigned newest;             /* index of a label of the newest epoch */
-    struct sfs_uuid pool;
-};
-/* Looks for the disks of the pool that `which` names. err: not known here, path is no disk of a pool, … */
-int sfs_discover(struct sfs_env *env, const char *which, const struct sfs_pool_open_opts *opts, struct sfs_discovery *out, struct sfs_error *err);
-void sfs_discovery_free(struct sfs_discovery *d);
-/* Pure: which label is the newest; refuses halves that went separate ways, clones, and newer formats. */
-int sfs_discovery_judge(struct sfs_discovery *d, struct sfs_error *err);
-unsigned sfs_discovery_missing(const struct sfs_discovery *d); /* peers of the newest label that were not found */
-
 /* epoch.c */
-void sfs_epoch_next(struct sfs_env *env, struct sfs_epoch *e);
-bool sfs_epoch_descends(const struct sfs_epoch *newer, const struct sfs_epoch *older); /* is older one of newer's past (or newer itself)? */
 /* Writes the label of every online disk: current epoch, peers, replica flags. Needs one replica written at least: 0, else -EIO. Takes lock. */
 int sfs_pool_write_labels(struct sfs_pool *p);
 /* A new epoch without the replica of store `lost` (0: none lost, but replica flags have changed), on all labels. */
@@ -126,9 +107,6 @@ void sfs_pool_on_replica_mended(void *ctx, int id, const char *what);
 unsigned sfs_pool_replicas_wanted(struct sfs_pool *p);
 /* Adds replicas while there are fewer than wanted and a disk can take one. Called by the maintainer and at open. */
 void sfs_pool_mend_replicas(struct sfs_pool *p);
-
-/* store.c */
-void sfs_pool_store(struct sfs_disk *disk, const char *name, int id, struct sfs_store *out);
 
 /* maintain.c */
 int sfs_pool_maintain_start(struct sfs_pool *p);

@@ -64,7 +64,7 @@ static void body(struct fuzz_pool *f)
             file = &w->s[0].files[i];
     FUZZ_CHECK(file && file->now.len > SFS_SNAPSHOT_HEADER_BYTES);
     tamper(file, f->data, f->size);
-    if (sfs_snapshot_list(&s, list, 8, &n) == 0 && n) {
+    if (sfs_snapshot_list(&s, SFS_SNAPSHOT_HOURLY, list, 8, &n) == 0 && n) {
         struct sfs_replicas *r = open_replicas(f->env, &s);
         struct sfs_catalog *cat;
         const struct sfs_catalog_opts opts = {0};

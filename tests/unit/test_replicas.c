@@ -500,7 +500,7 @@ Test(replicas, snapshot_round_trip)
     sfs_catalog_unlock(x.cat);
     for (unsigned i = 0; i < 4; i++)
         CHECK_RC(sfs_catalog_snapshot(x.cat, x.stores, 4, 2, &err), 0);
-    cr_assert_eq(sfs_snapshot_list(&x.stores[3], list, 8, &n), 0);
+    cr_assert_eq(sfs_snapshot_list(&x.stores[3], SFS_SNAPSHOT_HOURLY, list, 8, &n), 0);
     cr_assert_eq(n, 2, "the newest two are kept");
     cr_assert(list[0].number == 4 && list[1].number == 3 && list[0].commit_seq == 41 &&
               list[0].pool.b[2] == 3);
@@ -553,7 +553,7 @@ static void snapshot_while_writing(struct sfs_env *e, void *arg)
     CHECK_RC(s.rc, 0);
     CHECK(fx_verify(&y) == k - 1);
     fx_close(&y);
-    CHECK_RC(sfs_snapshot_list(&y.stores[3], list, 2, &n), 0);
+    CHECK_RC(sfs_snapshot_list(&y.stores[3], SFS_SNAPSHOT_HOURLY, list, 2, &n), 0);
     CHECK(n == 1);
     CHECK_RC(fx_attach(&y, false), 0);
     CHECK_RC(sfs_snapshot_restore(y.r, &y.stores[3], list[0].name, &y.err), 0);
@@ -610,7 +610,7 @@ Test(replicas, a_snapshot_survives_a_store_that_fails)
     struct sfs_store to[2] = {x.stores[3], x.stores[0]};
     cr_assert_neq(sfs_catalog_snapshot(x.cat, to, 2, 2, &err), 0);
     cr_assert(strstr(err.text, "missing on disk4"), "%s", err.text);
-    cr_assert_eq(sfs_snapshot_list(&x.stores[0], list, 2, &n), 0);
+    cr_assert_eq(sfs_snapshot_list(&x.stores[0], SFS_SNAPSHOT_HOURLY, list, 2, &n), 0);
     cr_assert_eq(n, 1);
     fill(6, 8);
 }

@@ -1,0 +1,82 @@
+/* poke SQL DISK...: runs SQL on the catalog of a pool that is not open, on all of the given disks, with page checksums and all: faults that only spacesfs-check can find. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fs/disk/disk.h"
+#include "fs/layout/geometry.h"
+#include "fs/pool/discover.h"
+#include "meta/audit.h"
+
+#define MAX_DISKS 8
+
+static uint64_t slab_bytes;
+
+static uint64_t capacity(void *ctx, int64_t r, int64_t columns, int64_t interleave)
+{
+    struct sfs_geometry g;
+    (void)ctx;
+    return sfs_geometry_init(&g, (enum sfs_resiliency)r, (unsigned)columns, (uint32_t)interleave, slab_bytes, NULL) ? 0 : sfs_geometry_capacity(&g);
+}
+
+static unsigned copies(int64_t r)
+{
+    return sfs_resiliency_copies((enum sfs_resiliency)r);
+}
+
+static unsigned parity(int64_t r)
+{
+    return sfs_resiliency_parity((enum sfs_resiliency)r);
+}
+
+static int poke(struct sfs_env *env, const struct sfs_store *stores, unsigned n, const char *sql, struct sfs_error *err)
+{
+    static const struct sfs_audit_geometry geometry = {capacity, copies, parity, NULL};
+    struct sfs_replicas *r = NULL;
+    struct sfs_audit *a = NULL;
+    int rc = sfs_replicas_open(env, stores, n, NULL, false, &r);
+    if (!rc)
+        rc = sfs_replicas_recover(r, err);
+    if (!rc)
+        rc = sfs_audit_open(env, r, &geometry, false, &a, err);
+    if (!rc)
+        rc = sfs_audit_exec(a, sql);
+    if (!rc)
+        rc = sfs_audit_exec(a, "COMMIT");
+    sfs_audit_close(a);
+    if (!rc)
+        rc = sfs_replicas_recover(r, err); /* empties the log */
+    sfs_replicas_close(r);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct sfs_env *env = sfs_env_new_real();
+    struct sfs_disk *disks[MAX_DISKS] = {NULL};
+    struct sfs_store stores[MAX_DISKS];
+    struct sfs_error err = {0};
+    struct sfs_disk_opts o = {.workers = 1};
+    struct sfs_label *l = malloc(sizeof(*l));
+    unsigned n = 0;
+    int rc = argc < 3 || !env || !l ? -EINVAL : 0;
+    for (int i = 2; !rc && i < argc && n < MAX_DISKS; i++) {
+        char *path = realpath(argv[i], NULL);
+        rc = sfs_disk_open(env, path ? path : argv[i], &o, &disks[n], &err);
+        free(path);
+        if (rc)
+            break;
+        sfs_disk_label(disks[n], l);
+        slab_bytes = l->slab_bytes;
+        sfs_pool_store(disks[n], l->disk_name, (int)n + 1, &stores[n]);
+        n++;
+    }
+    if (!rc)
+        rc = poke(env, stores, n, argv[1], &err);
+    if (rc)
+        fprintf(stderr, "poke: %s (%d)\n", err.text, rc);
+    for (unsigned i = 0; i < n; i++)
+        sfs_disk_close(disks[i]);
+    free(l);
+    sfs_env_free(env);
+    return rc != 0;
+}
