@@ -1,4 +1,4 @@
-/* spacesfs disk: list, add, set. */
+/* spacesfs disk: list, add, set. Those that go: cmd_disk_leave.c. */
 #include "cli/command.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static json_t *absolute_path(const char *path)
     return text;
 }
 
-static json_t *add_request(const struct sfs_cli *c, const struct sfs_disk_args *disks)
+json_t *sfs_disk_add_request(const struct sfs_cli *c, const struct sfs_disk_args *disks)
 {
     json_t *list = json_array();
     for (unsigned i = 0; i < disks->n; i++) {
@@ -72,7 +72,7 @@ int sfs_cmd_disk_add(struct sfs_cli *c)
     if (code == 0 && !sfs_disk_args_confirm(c, &disks))
         code = SFS_EXIT_FAILED;
     if (code == 0) {
-        json_t *result = sfs_request(c, c->args[0], add_request(c, &disks), 0);
+        json_t *result = sfs_request(c, c->args[0], sfs_disk_add_request(c, &disks), 0);
         code = result ? sfs_request_done(
                             c, result,
                             "Added %u disk%s to %s. New data uses %s at once; see: spacesfs disk list %s",
@@ -84,7 +84,7 @@ int sfs_cmd_disk_add(struct sfs_cli *c)
     return code;
 }
 
-static const char *const disk_keys[] = {"name"};
+static const char *const disk_keys[] = {"name", "usage", "capacity"};
 
 static bool is_disk_key(const char *key)
 {
@@ -93,6 +93,17 @@ static bool is_disk_key(const char *key)
             return true;
     }
     return false;
+}
+
+/* What a job has to move first is said, when nobody has waited for it. */
+static void say_set(const struct sfs_cli *c, const char *disk, const char *key, const char *value, const json_t *result)
+{
+    unsigned long long job = sfs_json_u64(result, "job");
+    if (!job || *sfs_json_text(result, "text"))
+        printf("%s: disk %s: %s is now %s.\n", c->args[0], disk, key, value);
+    else
+        printf("%s: disk %s: %s becomes %s; job %llu moves its data first. Watch it: spacesfs jobs %s --watch\n",
+               c->args[0], disk, key, value, job, c->args[0]);
 }
 
 int sfs_cmd_disk_set(struct sfs_cli *c)
@@ -106,22 +117,24 @@ int sfs_cmd_disk_set(struct sfs_cli *c)
         if (!strchr(c->args[i], '='))
             code = sfs_cli_usage(c, "`%s` is not of the form KEY=VALUE.", c->args[i]);
         else if (!is_disk_key(key))
-            code = sfs_cli_usage(c, "A disk has no setting `%s`. There is: name.", key);
+            code = sfs_cli_usage(c, "A disk has no setting `%s`. There are: name, usage, capacity.", key);
     }
     for (unsigned i = 2; i < c->nargs && code == SFS_EXIT_OK; i++) {
         const char *value = strchr(c->args[i], '=') + 1;
         snprintf(key, sizeof(key), "%.*s", (int)(value - 1 - c->args[i]), c->args[i]);
         json_t *result = sfs_request(
             c, c->args[0],
-            json_pack("{s:s,s:s,s:s,s:s}", "cmd", "disk-set", "disk", disk, "key", key, "value", value), 0);
+            json_pack("{s:s,s:s,s:s,s:s,s:b}", "cmd", "disk-set", "disk", disk, "key", key, "value", value,
+                      "wait", sfs_cli_flag(c, "wait")),
+            SFS_REQUEST_WAIT_IN_PROCESS);
         if (!result) {
             code = SFS_EXIT_FAILED;
             break;
         }
-        json_decref(result);
         json_object_set_new(all, key, json_string(value));
         if (!c->json)
-            printf("%s: disk %s: %s is now %s.\n", c->args[0], disk, key, value);
+            say_set(c, disk, key, value, result);
+        json_decref(result);
         if (!strcmp(key, "name"))
             disk = value;
     }

@@ -6,6 +6,7 @@
 const struct sfs_command_group sfs_command_groups[] = {
     {"pool", "Make, find, list and destroy pools"},
     {"disk", "The disks of a pool"},
+    {"job", "Orders to background jobs"},
     {"space", "The spaces of a pool, each a filesystem"},
 };
 const unsigned sfs_ncommand_groups = sizeof(sfs_command_groups) / sizeof(sfs_command_groups[0]);
@@ -59,6 +60,10 @@ static const struct sfs_option heal_options[] = {
     {"wait", 'w', NULL, "Return when all that can be healed has been, with a progress bar on a terminal."},
     {NULL, 0, NULL, NULL}};
 
+static const struct sfs_option job_options[] = {
+    {"wait", 'w', NULL, "Return when the job has ended, with a progress bar on a terminal."},
+    {NULL, 0, NULL, NULL}};
+
 static const char disk_syntax[] =
     "DISK is PATH[,size=SIZE][,name=NAME]. PATH is a directory (its other files stay untouched), a block "
     "device or an image "
@@ -92,15 +97,40 @@ const struct sfs_command sfs_commands[] = {
      "Change properties of a pool",
      "heal-delay=DURATION: how long a lost disk may take to come back before the pool heals without it (5m "
      "by default; 30s, 1h, "
-     "2d ...)."},
+     "2d ...).\njob-rate=auto|unlimited|SIZE: how fast background jobs may move data, in bytes a second. auto (the "
+     "default): full speed while no program reads or writes, a quarter otherwise.\nerror-limit=N: a disk with more "
+     "read, write and checksum errors than that is retired by itself (100 by default; 0: never)."},
     {"pool get", "POOL [KEY...]", 1, -1, SFS_OPT_JSON, NULL, sfs_cmd_pool_get, "Show properties of a pool",
      "Keys are those of `spacesfs pool set`. Without one, all are shown."},
     {"disk list", "POOL", 1, 1, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_disk_list,
      "List the disks of a pool", NULL},
     {"disk add", "POOL DISK...", 2, -1, SFS_OPT_FORCE | SFS_OPT_YES | SFS_OPT_JSON, NULL, sfs_cmd_disk_add,
      "Add disks to a pool", disk_syntax},
-    {"disk set", "POOL DISK KEY=VALUE...", 3, -1, SFS_OPT_JSON, NULL, sfs_cmd_disk_set,
-     "Change settings of a disk", "name=NAME: what the disk is called."},
+    {"disk remove", "POOL DISK", 2, 2, SFS_OPT_JSON, job_options, sfs_cmd_disk_remove,
+     "Move everything off a disk and take it out of the pool",
+     "A job moves what the disk holds to the other disks while all is in use; then the disk's label and files are "
+     "taken off it. Refused at once, with the numbers, when the others cannot hold it. The disk may be gone already, as "
+     "long as everything on it has other copies."},
+    {"disk replace", "POOL OLD NEW", 3, 3, SFS_OPT_FORCE | SFS_OPT_YES | SFS_OPT_JSON, job_options, sfs_cmd_disk_replace,
+     "Put a disk in the place of another",
+     "NEW is a disk of the pool (a hot spare, for example) or a new one, as in `spacesfs disk add`. It may be smaller than "
+     "OLD if what OLD holds fits on it and the others. OLD may be gone already; what it held is then built anew from other "
+     "copies."},
+    {"disk forget", "POOL DISK", 2, 2, SFS_OPT_YES | SFS_OPT_JSON, NULL, sfs_cmd_disk_forget,
+     "Give up a disk that will never return",
+     "Says first what would be lost, and asks, unless --yes is given. What has other copies is built anew; what was only on "
+     "that disk is lost, and reading it gives an error."},
+    {"disk set", "POOL DISK KEY=VALUE...", 3, -1, SFS_OPT_JSON, job_options, sfs_cmd_disk_set,
+     "Change settings of a disk",
+     "name=NAME: what the disk is called.\nusage=auto: it takes data. usage=journal: it is kept for small and synchronous "
+     "writes. usage=hot-spare: it is kept empty until another disk is lost, then takes its place at once. usage=retired: it "
+     "takes no new data, and what it holds is moved to the others.\ncapacity=SIZE: how much the disk gives to the pool; "
+     "raised at once, lowered once what lies beyond has been moved."},
+    {"job pause", "POOL JOB", 2, 2, SFS_OPT_JSON, NULL, sfs_cmd_job_pause, "Pause a job",
+     "It stays paused, also over restarts, until it is resumed. JOB is its number, as `spacesfs jobs` shows it."},
+    {"job resume", "POOL JOB", 2, 2, SFS_OPT_JSON, NULL, sfs_cmd_job_resume, "Let a paused job go on", NULL},
+    {"job cancel", "POOL JOB", 2, 2, SFS_OPT_JSON, NULL, sfs_cmd_job_cancel, "End a job before it is done",
+     "What it has moved stays where it is; a disk that was to be removed is used again."},
     {"space create", "POOL/SPACE", 1, 1, SFS_OPT_JSON, space_create_options, sfs_cmd_space_create,
      "Make a space in a pool", "--resiliency must be given."},
     {"space list", "[POOL]", 0, 1, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_space_list,

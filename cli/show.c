@@ -119,27 +119,38 @@ void sfs_show_spaces(const struct sfs_cli *c, const json_t *const *statuses, uns
 }
 
 /* --- jobs ------------------------------------------------------------------------------------------------ */
-/* What a job is about, for people: a disk's number becomes its name. */
-static const char *job_subject(const json_t *status, const json_t *job, char *out, size_t cap)
+static const char *disk_name(const json_t *status, unsigned long long id)
 {
-    const char *what = sfs_json_text(job, "what");
-    unsigned long long id;
     size_t i;
     json_t *disk;
-    snprintf(out, cap, "%s", what);
-    if (sscanf(what, "disk=%llu", &id) != 1)
-        return out;
     json_array_foreach(sfs_json_array(status, "disks"), i, disk)
     {
         if (sfs_json_u64(disk, "id") == id)
-            snprintf(out, cap, "disk %s", sfs_json_text(disk, "name"));
+            return sfs_json_text(disk, "name");
     }
+    return NULL;
+}
+
+/* What a job is about, for people: a disk's number becomes its name, if it still has one. */
+static const char *job_subject(const json_t *status, const json_t *job, char *out, size_t cap)
+{
+    const char *what = sfs_json_text(job, "what"), *to = strstr(what, "to=");
+    unsigned long long id, other;
+    snprintf(out, cap, "%s", what);
+    if (sscanf(what, "disk=%llu", &id) != 1)
+        return out;
+    const char *name = disk_name(status, id), *by = to && sscanf(to, "to=%llu", &other) == 1 ? disk_name(status, other) : NULL;
+    if (name)
+        snprintf(out, cap, "disk %s%s%s", name, by ? " by " : "", by ? by : "");
+    else
+        snprintf(out, cap, "a disk that has left");
     return out;
 }
 
 void sfs_show_jobs(const struct sfs_cli *c, const json_t *status, unsigned ended_max, unsigned indent)
 {
     static const struct sfs_column columns[] = {
+        {"ID", true, NULL, SFS_FIT_KEEP},
         {"JOB", false, NULL, SFS_FIT_KEEP},
         {"ABOUT", false, "", SFS_FIT_CUT_END},
         {"STATE", false, NULL, SFS_FIT_KEEP},
@@ -148,7 +159,7 @@ void sfs_show_jobs(const struct sfs_cli *c, const json_t *status, unsigned ended
         {"LEFT", true, "-", SFS_FIT_KEEP},
         {"STARTED", false, NULL, SFS_FIT_DROP},
         {"RESULT", false, "", SFS_FIT_WRAP}};
-    struct sfs_table *t = sfs_table_new(columns, 8);
+    struct sfs_table *t = sfs_table_new(columns, 9);
     unsigned ended = 0;
     size_t i;
     json_t *job;
@@ -161,6 +172,7 @@ void sfs_show_jobs(const struct sfs_cli *c, const json_t *status, unsigned ended
         uint64_t speed = sfs_json_u64(job, "rate_bytes_s"), eta = sfs_json_u64(job, "eta_s");
         if (!running && ended++ >= ended_max)
             continue;
+        sfs_table_cell(t, SFS_TONE_PLAIN, "%llu", (unsigned long long)sfs_json_u64(job, "id"));
         sfs_table_cell(t, SFS_TONE_PLAIN, "%s", sfs_json_text(job, "kind"));
         sfs_table_cell(t, SFS_TONE_PLAIN, "%s", job_subject(status, job, subject, sizeof(subject)));
         sfs_table_cell(t,

@@ -238,7 +238,7 @@ int sfs_catalog_finding_each(struct sfs_catalog *cat, int (*fn)(const struct sfs
 struct sfs_job_row {
     uint64_t id;                  /* 0 on insert */
     char kind[16];                /* "heal", "scrub", … */
-    char state[16];               /* "running", "paused", "done", "failed" */
+    char state[16];               /* "running", "waiting", "paused", "done", "failed", "cancelled", "incomplete" */
     char what[128];               /* what it is about, for people and for resuming: "disk=3" */
     uint64_t done, total;         /* bytes */
     int64_t started, ended;       /* unix seconds */

@@ -187,9 +187,9 @@ CREATE TABLE scrub_finding (
 -- Background work, kept so that it goes on after a restart.
 CREATE TABLE job (
     id          INTEGER PRIMARY KEY,
-    kind        TEXT    NOT NULL,           -- heal, scrub …
-    state       TEXT    NOT NULL,           -- running, paused, done, failed
-    what        TEXT    NOT NULL,           -- "disk=3"
+    kind        TEXT    NOT NULL,           -- heal, remove …
+    state       TEXT    NOT NULL,           -- running, waiting, paused: unfinished; done, failed, cancelled, incomplete
+    what        TEXT    NOT NULL,           -- "pool"; "disk=3 to=5": words KEY=VALUE, disks and spaces by number
     done        INTEGER NOT NULL,           -- bytes
     total       INTEGER NOT NULL,
     started     INTEGER NOT NULL,           -- unix seconds

@@ -36,7 +36,13 @@
  *   space-create {"name", "resiliency"?, "size"?, "columns"?, "interleave"?, "provisioning"?, "compression"?}
  *                          (values as the user typed them: strings)
  *   space-set {"name", same keys}, space-rename {"name", "to"}, space-destroy {"name"}
- *   disk-add {"disks": [{"path", "name"?, "size"?}], "force"?}, disk-set {"disk", "key", "value"}
+ *   disk-add {"disks": [{"path", "name"?, "size"?}], "force"?}
+ *   disk-set {"disk", "key", "value", "wait"?}, disk-remove {"disk", "wait"?},
+ *   disk-replace {"disk", "with" (a disk's name), "wait"?}, rebalance {"wait"?}
+ *                       -> {"job": 0 = none was needed, "text"? how it ended}
+ *   disk-forget {"disk", "look"?: true = change nothing}
+ *                       -> {"slabs", "rebuilt", "lost_bytes", "spaces": [{"name", "groups", "bytes"}]}
+ *   job-pause {"job"}, job-resume {"job", "wait"?}, job-cancel {"job"}
  *   pool-set {"key", "value"}, pool-get {"key"} -> {"value"}
  *   heal {"wait"?}
  *   where {"space", "path"}

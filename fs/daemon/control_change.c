@@ -208,18 +208,6 @@ json_t *sfs_control_disk_add(struct sfs_control_call *c)
     return rc < 0 ? sfs_control_fail(rc, &err) : sfs_control_ok(json_object(), &warn);
 }
 
-json_t *sfs_control_disk_set(struct sfs_control_call *c)
-{
-    const char *disk, *key, *value;
-    struct sfs_error err = {0};
-    int rc;
-
-    rc = sfs_control_args(c->request, &err, "{s:s, s:s, s:s !}", "disk", &disk, "key", &key, "value", &value);
-    if (rc == 0)
-        rc = sfs_pool_disk_set(c->pool, disk, key, value, &err);
-    return sfs_control_done(rc, &err);
-}
-
 /* --- the pool --------------------------------------------------------------------------------- */
 
 json_t *sfs_control_pool_set(struct sfs_control_call *c)

@@ -181,8 +181,8 @@ static unsigned open_slabs_on(const struct sfs_volume *v, int disk)
 
 uint32_t sfs_slot_take(struct sfs_member *m)
 {
-    uint64_t s = sfs_bit_find(m->slots, 0, m->row.capacity_slabs, false);
-    SFS_ASSERT(s < m->row.capacity_slabs);
+    uint64_t s = sfs_bit_find(m->slots, 0, m->limit, false);
+    SFS_ASSERT(s < m->limit);
     m->slots[s / 64] |= 1ull << (s % 64);
     m->free_slabs--;
     return (uint32_t)s;
@@ -191,9 +191,9 @@ uint32_t sfs_slot_take(struct sfs_member *m)
 void sfs_slot_give(struct sfs_data *d, int disk, uint32_t slot)
 {
     struct sfs_member *m = sfs_member_find(d, disk);
-    if (m && m->slots[slot / 64] >> (slot % 64) & 1) {
+    if (m && slot < m->row.capacity_slabs && m->slots[slot / 64] >> (slot % 64) & 1) {
         m->slots[slot / 64] &= ~(1ull << (slot % 64));
-        m->free_slabs++;
+        m->free_slabs += slot < m->limit;
     }
 }
 

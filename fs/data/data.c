@@ -99,6 +99,16 @@ const char *sfs_data_readonly_why(struct sfs_data *d)
     return sfs_data_readonly(d) ? d->readonly_why : "";
 }
 
+uint64_t sfs_data_program_ns(struct sfs_data *d)
+{
+    return __atomic_load_n(&d->program_ns, __ATOMIC_RELAXED);
+}
+
+void sfs_data_note_program(struct sfs_data *d)
+{
+    __atomic_store_n(&d->program_ns, sfs_env_mono_ns(d->env), __ATOMIC_RELAXED);
+}
+
 void sfs_data_open_readonly(struct sfs_data *d)
 {
     SFS_LOCK(d);

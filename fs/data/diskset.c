@@ -41,7 +41,7 @@ static void mark_claimed(struct sfs_member *m)
         uint64_t bit = 1ull << (s % 64);
         if (!(m->slots[s / 64] & bit) && sfs_disk_slot_claimed(m->disk, (uint32_t)s)) {
             m->slots[s / 64] |= bit;
-            m->free_slabs--;
+            m->free_slabs -= s < m->limit;
         }
     }
 }
@@ -65,7 +65,7 @@ int sfs_member_add(struct sfs_data *d, const struct sfs_disk_row *row, struct sf
         free(m);
         return -ENOMEM;
     }
-    m->free_slabs = row->capacity_slabs;
+    m->free_slabs = m->limit = row->capacity_slabs;
     if (disk)
         mark_claimed(m);
     SFS_LOCK(d);
@@ -101,6 +101,115 @@ int sfs_member_remove(struct sfs_data *d, int id)
     return rc;
 }
 
+static uint64_t free_below(const struct sfs_member *m, uint64_t slot)
+{
+    uint64_t n = 0;
+    for (uint64_t s = 0; s < slot && s < m->row.capacity_slabs; s++)
+        n += !(m->slots[s / 64] >> (s % 64) & 1);
+    return n;
+}
+
+static void set_limit(struct sfs_member *m, uint64_t limit)
+{
+    m->limit = limit;
+    m->free_slabs = free_below(m, limit);
+}
+
+uint64_t sfs_member_free_below(struct sfs_data *d, int id, uint64_t slot)
+{
+    SFS_LOCK(d);
+    struct sfs_member *m = sfs_member_find(d, id);
+    uint64_t n = m ? free_below(m, slot) : 0;
+    SFS_UNLOCK(d);
+    return n;
+}
+
+void sfs_member_limit(struct sfs_data *d, int id, uint64_t slabs)
+{
+    SFS_LOCK(d);
+    struct sfs_member *m = sfs_member_find(d, id);
+    if (m)
+        set_limit(m, slabs < m->row.capacity_slabs ? slabs : m->row.capacity_slabs);
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        v->credit_bytes = 0;
+    SFS_UNLOCK(d);
+}
+
+void sfs_member_count_errors(struct sfs_data *d, int id, uint64_t reads, uint64_t writes)
+{
+    SFS_LOCK(d);
+    struct sfs_member *m = sfs_member_find(d, id);
+    if (m) {
+        m->row.read_errors += reads;
+        m->row.write_errors += writes;
+    }
+    SFS_UNLOCK(d);
+}
+
+void sfs_member_clear_errors(struct sfs_data *d, int id)
+{
+    SFS_LOCK(d);
+    struct sfs_member *m = sfs_member_find(d, id);
+    if (m)
+        m->row.read_errors = m->row.write_errors = m->row.checksum_errors = 0;
+    SFS_UNLOCK(d);
+}
+
+/* Lock held; released meanwhile. */
+static void wait_opened(struct sfs_data *d)
+{
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        while (v->opening)
+            sfs_cond_wait(&d->changed, &d->lock);
+}
+
+void sfs_member_settle_new(struct sfs_data *d)
+{
+    SFS_LOCK(d);
+    wait_opened(d);
+    SFS_UNLOCK(d);
+}
+
+/* The next slab that a row places on the disk; forgotten in memory. group 0: none. */
+static struct sfs_slab_row forget_next(struct sfs_data *d, int id)
+{
+    struct sfs_slab_row row = {0};
+    SFS_LOCK(d);
+again:
+    for (struct sfs_group *g = d->groups; g && !row.group; g = g->hh.next)
+        for (unsigned i = 0; !g->dropped && i < sfs_geometry_slabs(&g->geo); i++) {
+            if (g->slabs[i].disk != id)
+                continue;
+            if (g->moving || g->inflight) { /* groups may come and go meanwhile */
+                sfs_cond_wait(&d->changed, &d->lock);
+                goto again;
+            }
+            sfs_group_seal(g);
+            g->slabs[i].disk = 0;
+            g->slabs[i].slot = 0;
+            row = g->slabs[i];
+            break;
+        }
+    SFS_UNLOCK(d);
+    return row;
+}
+
+int sfs_member_forget_slabs(struct sfs_data *d, int id)
+{
+    for (;;) {
+        struct sfs_slab_row row = forget_next(d, id);
+        if (!row.group)
+            return 0;
+        sfs_catalog_lock(d->cat);
+        int rc = sfs_catalog_slab_put(d->cat, &row);
+        sfs_catalog_unlock(d->cat);
+        if (rc)
+            return rc;
+    }
+}
+
 int sfs_member_update(struct sfs_data *d, const struct sfs_disk_row *row)
 {
     int rc = 0;
@@ -120,15 +229,17 @@ int sfs_member_update(struct sfs_data *d, const struct sfs_disk_row *row)
         memcpy(slots, m->slots, (old < now ? old : now) * sizeof(uint64_t));
         free(m->slots);
         m->slots = slots;
-        m->free_slabs = 0;
-        for (uint64_t s = 0; s < row->capacity_slabs; s++)
-            m->free_slabs += !(slots[s / 64] >> (s % 64) & 1);
+        m->row.capacity_slabs = row->capacity_slabs;
+        set_limit(m, row->capacity_slabs);
     }
     uint64_t r = m->row.read_errors, w = m->row.write_errors, c = m->row.checksum_errors;
     m->row = *row;
     m->row.read_errors = r;
     m->row.write_errors = w;
     m->row.checksum_errors = c;
+    struct sfs_volume *v; /* what they may reserve depends on it */
+    LIST_FOREACH(v, &d->volumes, link)
+        v->credit_bytes = 0;
 out:
     SFS_UNLOCK(d);
     return rc;
@@ -180,7 +291,7 @@ int64_t sfs_member_claim_slot(struct sfs_data *d, struct sfs_disk *disk)
     int64_t slot = -ENOSPC;
     SFS_LOCK(d);
     struct sfs_member *m = sfs_member_of(d, disk);
-    for (uint64_t s = m ? m->row.capacity_slabs : 0; s-- > 0;) {
+    for (uint64_t s = m ? m->limit : 0; s-- > 0;) {
         uint64_t bit = 1ull << (s % 64);
         if (m->slots[s / 64] & bit)
             continue;

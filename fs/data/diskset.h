@@ -22,6 +22,16 @@ void sfs_data_free(struct sfs_data *d);     /* stopped, volumes unused. Disk han
 int sfs_member_add(struct sfs_data *d, const struct sfs_disk_row *row, struct sfs_disk *disk);
 int sfs_member_remove(struct sfs_data *d, int id);                       /* -EBUSY while slabs name it */
 int sfs_member_update(struct sfs_data *d, const struct sfs_disk_row *row); /* usage, name, lost_since, capacity, path; counters stay */
+/* Slots from `slabs` on are not given out any more (not kept: the row is). */
+void sfs_member_limit(struct sfs_data *d, int id, uint64_t slabs);
+uint64_t sfs_member_free_below(struct sfs_data *d, int id, uint64_t slot); /* free slots below that one */
+/* Returns when every group that was being made when it was called is known with its slabs: then usage and limits set before it hold for all groups. No lock held. */
+void sfs_member_settle_new(struct sfs_data *d);
+/* Errors of the disk's handle that the data layer has not seen itself. */
+void sfs_member_count_errors(struct sfs_data *d, int id, uint64_t reads, uint64_t writes);
+void sfs_member_clear_errors(struct sfs_data *d, int id);
+/* A disk that is out of use and won't return: its slabs are nowhere from now on, in memory and in the catalog's open transaction. No lock held. */
+int sfs_member_forget_slabs(struct sfs_data *d, int id);
 /* A missing disk is here (again); or NULL: it has gone. Returns the handle that it replaces, which the owner may close once sfs_quiesce_passed(a ticket taken now). Open groups on a disk that goes are sealed. */
 struct sfs_disk *sfs_member_attach(struct sfs_data *d, int id, struct sfs_disk *disk);
 /* The disk has been detached: what was written to it and isn't committed is written again elsewhere, or told lost, before it may be attached again (its cache may have gone with it). Idempotent. No lock held. */
@@ -29,6 +39,9 @@ int sfs_member_settle_off(struct sfs_data *d, int id);
 /* The disk's state changed to out of use: seals its open groups. The handle stays until detached. */
 void sfs_member_failed(struct sfs_data *d, int id);
 int64_t sfs_member_claim_slot(struct sfs_data *d, struct sfs_disk *disk); /* for the metadata area: the highest free slot, or -ENOSPC */
+
+/* When a program last read or wrote file data (sfs_env_mono_ns); 0: not since the pool was opened. For background work that yields. */
+uint64_t sfs_data_program_ns(struct sfs_data *d);
 
 struct sfs_member_info {
     struct sfs_disk_row row;      /* with current error counts */

@@ -225,7 +225,7 @@ static int load_slab(const struct sfs_slab_row *row, void *ctx)
         g->slabs[row->column * g->geo.copies + row->copy] = *row;
         if (m) {
             m->slots[row->slot / 64] |= 1ull << (row->slot % 64);
-            m->free_slabs--;
+            m->free_slabs -= row->slot < m->limit;
         }
     }
     SFS_UNLOCK(d);
@@ -290,7 +290,7 @@ static void note_orphan(uint32_t slot, void *ctx)
     }
     if (take) {
         m->slots[slot / 64] |= 1ull << (slot % 64);
-        m->free_slabs--;
+        m->free_slabs -= slot < m->limit;
         o->slots[o->n++] = slot;
     }
     SFS_UNLOCK(o->d);
@@ -470,6 +470,22 @@ static bool group_is_lost(const struct sfs_geometry *geo, const bool *online)
     return gone_columns > geo->parity;
 }
 
+/* Of copies: the column with fewest left counts. */
+static unsigned losses_left(const struct sfs_geometry *geo, const bool *online)
+{
+    unsigned gone = 0, least = UINT32_MAX;
+    for (unsigned c = 0; c < geo->columns; c++) {
+        unsigned n = 0;
+        for (unsigned k = 0; k < geo->copies; k++)
+            n += online[c * geo->copies + k];
+        gone += n == 0;
+        least = n < least ? n : least;
+    }
+    if (geo->parity)
+        return gone < geo->parity ? geo->parity - gone : 0;
+    return least ? least - 1 : 0;
+}
+
 int sfs_group_info(struct sfs_data *d, uint64_t id, struct sfs_group_info *out)
 {
     SFS_LOCK(d);
@@ -479,15 +495,19 @@ int sfs_group_info(struct sfs_data *d, uint64_t id, struct sfs_group_info *out)
         return -ENOENT;
     }
     *out = (struct sfs_group_info){.id = id, .space = g->volume->row.id, .resiliency = g->geo.resiliency, .columns = g->geo.columns,
-                                   .copies = g->geo.copies, .interleave = g->geo.interleave, .state = g->state, .capacity_bytes = g->blocks * SFS_BLOCK,
+                                   .copies = g->geo.copies, .interleave = g->geo.interleave, .kind = g->kind, .state = g->state, .capacity_bytes = g->blocks * SFS_BLOCK,
                                    .used_bytes = g->used_blocks * SFS_BLOCK, .nslabs = sfs_geometry_slabs(&g->geo),
                                    .tolerance = sfs_resiliency_tolerance(g->geo.resiliency)};
+    bool known[SFS_MAX_SLABS_PER_GROUP];
     for (unsigned i = 0; i < out->nslabs; i++) {
         out->slabs[i] = g->slabs[i];
+        known[i] = g->slabs[i].disk != 0;
         out->slab_online[i] = sfs_member_online(sfs_member_find(d, g->slabs[i].disk));
         out->missing += !out->slab_online[i];
     }
+    out->spare = losses_left(&g->geo, out->slab_online);
     out->lost = group_is_lost(&g->geo, out->slab_online);
+    out->given_up = group_is_lost(&g->geo, known);
     SFS_UNLOCK(d);
     return 0;
 }

@@ -32,11 +32,14 @@ struct sfs_group_info {
     enum sfs_resiliency resiliency;
     unsigned columns, copies;
     uint32_t interleave;
+    enum sfs_group_kind kind;
     enum sfs_group_state state;
     uint64_t capacity_bytes, used_bytes;
     unsigned nslabs, missing;     /* slabs that are nowhere or on a disk out of use */
     unsigned tolerance;           /* losses it can bear when whole */
+    unsigned spare;               /* disks that may still be lost without losing data */
     bool lost;                    /* missing more than it bears, or a column with no copy */
+    bool given_up;                /* lost, whatever returns: its disks were forgotten. What was in it is damaged, not missing */
     struct sfs_slab_row slabs[SFS_MAX_SLABS_PER_GROUP];
     bool slab_online[SFS_MAX_SLABS_PER_GROUP];
 };

@@ -251,10 +251,7 @@ static void repair(const struct granule *g, struct sfs_buf *good)
             struct sfs_member *m = sfs_member_find(d, slab->disk);
             if (!sfs_member_online(m))
                 continue;
-            if (g->have[k][b])
-                m->row.checksum_errors++;
-            else
-                m->row.read_errors++;
+            m->row.checksum_errors += g->have[k][b]; /* what could not be read, the disk's handle has counted */
             struct sfs_io io = {.op = SFS_IO_WRITE, .disk = m->disk, .slot = slab->slot, .off = p.slab_off, .len = SFS_BLOCK, .buf = good,
                                 .buf_off = at};
             if (sfs_ios_push(&l, &io))
@@ -534,6 +531,7 @@ static int deliver(const struct sfs_read *r, const struct span *sp)
 
 unsigned sfs_data_read(struct sfs_data *d, struct sfs_read *reads, unsigned n)
 {
+    sfs_data_note_program(d);
     struct span one, *v = n == 1 ? &one : calloc(n, sizeof(*v));
     unsigned failed = 0;
     for (unsigned i = 0; i < n; i++) {

@@ -32,27 +32,38 @@ struct move {
 
 /* --- HOLD ---------------------------------------------------------------------------------------------------------------------------------- */
 
-static struct sfs_group *hold(struct sfs_data *d, uint64_t id)
+/* One move a group at a time: two could choose the same disk. */
+static int hold(struct sfs_data *d, uint64_t id, struct sfs_group **out)
 {
+    int rc = 0;
     SFS_LOCK(d);
     struct sfs_group *g = sfs_group_find(d, id);
-    if (g && !g->dropped) {
+    while (g && !g->dropped && g->moving) {
+        rc = -EAGAIN;
+        sfs_cond_wait(&d->changed, &d->lock);
+        g = sfs_group_find(d, id);
+    }
+    if (!g || g->dropped)
+        rc = -ENOENT;
+    if (!rc) {
         g->holds++;
+        g->moving = true;
         sfs_group_seal(g);
         while (g->inflight)
             sfs_cond_wait(&d->changed, &d->lock);
-    } else {
-        g = NULL;
+        *out = g;
     }
     SFS_UNLOCK(d);
-    return g;
+    return rc;
 }
 
 static void let_go(struct sfs_data *d, struct sfs_group *g)
 {
     SFS_LOCK(d);
-    SFS_ASSERT(g->holds > 0);
+    SFS_ASSERT(g->holds > 0 && g->moving);
     g->holds--;
+    g->moving = false;
+    sfs_cond_broadcast(&d->changed);
     SFS_UNLOCK(d);
 }
 
@@ -74,12 +85,18 @@ static int drain(struct sfs_data *d, struct sfs_group *g)
 
 /* --- TARGET -------------------------------------------------------------------------------------------------------------------------------- */
 
-static bool in_group(const struct sfs_group *g, int disk)
+/* How well does a disk suit this slab? 2: none of the group's others is there; 1: only other columns of a group of copies, whose loss at once loses nothing; 0: it may not go there. */
+static unsigned suits(const struct move *m, int disk, int to_disk)
 {
-    for (unsigned i = 0; i < sfs_geometry_slabs(&g->geo); i++)
-        if (g->slabs[i].disk == disk)
-            return true;
-    return false;
+    unsigned fit = 2, self = m->column * m->g->geo.copies + m->copy;
+    for (unsigned i = 0; i < sfs_geometry_slabs(&m->g->geo); i++) {
+        if (m->g->slabs[i].disk != disk || (i == self && disk == to_disk))
+            continue;
+        if (i == self || m->g->geo.parity || i / m->g->geo.copies == m->column)
+            return 0;
+        fit = 1;
+    }
+    return fit;
 }
 
 static int pick_target(struct move *m, int to_disk)
@@ -90,11 +107,15 @@ static int pick_target(struct move *m, int to_disk)
     m->handle = NULL;
     SFS_LOCK(d);
     struct sfs_member *best = NULL, *x;
+    unsigned best_fit = 0;
     LIST_FOREACH(x, &d->members, link) {
-        if (in_group(m->g, x->row.id) || (to_disk && x->row.id != to_disk) || !sfs_member_takes_slabs(x))
+        unsigned fit = suits(m, x->row.id, to_disk);
+        if (!fit || (to_disk && x->row.id != to_disk) || !sfs_member_takes_slabs(x))
             continue;
-        if (!best || x->free_slabs > best->free_slabs)
+        if (fit > best_fit || (fit == best_fit && x->free_slabs > best->free_slabs)) {
             best = x;
+            best_fit = fit;
+        }
     }
     if (best) {
         m->disk = best->row.id;
@@ -202,20 +223,45 @@ static int log_piece(struct move *m, uint64_t slab_off, const uint8_t *bytes, ui
     return 0;
 }
 
+/* No source has it good. The present slab's bytes, if they can be read at all, are better than none. */
+static int fetch_as_it_is(struct move *m, uint64_t slab_off, uint32_t len, struct sfs_buf **out)
+{
+    struct sfs_data *d = m->d;
+    struct sfs_buf *buf = sfs_buf_new(len);
+    if (!buf)
+        return -ENOMEM;
+    SFS_LOCK(d);
+    struct sfs_slab_row *at = &m->g->slabs[m->column * m->g->geo.copies + m->copy];
+    struct sfs_member *x = sfs_member_find(d, at->disk);
+    struct sfs_io io = {.op = SFS_IO_READ, .disk = sfs_member_online(x) ? x->disk : NULL, .slot = at->slot, .off = slab_off, .len = len, .buf = buf};
+    SFS_UNLOCK(d);
+    if (io.disk && !sfs_io_run(&io, 1)) {
+        *out = buf;
+        return 0;
+    }
+    sfs_buf_unref(buf);
+    return -EIO;
+}
+
 /* One piece: stored bytes [from, to) of s, to slab_off of the new slab. */
 static int copy_piece(struct move *m, struct sfs_stored *s, uint32_t from, uint32_t to, uint64_t slab_off, uint64_t ino)
 {
     struct sfs_buf *buf;
     uint32_t start;
+    uint32_t len = (uint32_t)(sfs_blocks(to - from) * SFS_BLOCK);
     int rc = sfs_fetch_stored(m->d, s, from, to, &buf, &start);
     if (rc == -EIO) {
         m->out->damaged_bytes += to - from;
         m->out->damaged_ino = ino;
-        return 0; /* no good copy anywhere: what is lost is lost, the rest goes on */
+        start = from;
+        rc = fetch_as_it_is(m, slab_off, len, &buf);
+        if (rc == -EIO)
+            return 0; /* what is lost is lost, the rest goes on */
+        if (!rc)
+            m->out->carried_bytes += to - from;
     }
     if (rc)
         return rc;
-    uint32_t len = (uint32_t)(sfs_blocks(to - from) * SFS_BLOCK);
     memset(buf->data + (from - start) + (to - from), 0, len - (to - from));
     struct sfs_io io = {.op = SFS_IO_WRITE, .disk = m->handle, .slot = m->slot, .off = slab_off, .len = len, .buf = buf, .buf_off = from - start};
     if (sfs_io_run(&io, 1))
@@ -307,7 +353,7 @@ static int compare(struct move *m)
 /* What could not be built from the others may be good on the slab that is being left: then it is not left. */
 static bool old_slab_is_needed(struct move *m)
 {
-    if (!m->out->damaged_bytes)
+    if (m->out->damaged_bytes == m->out->carried_bytes)
         return false;
     SFS_LOCK(m->d);
     bool needed = m->g->slabs[m->column * m->g->geo.copies + m->copy].disk != 0;
@@ -340,11 +386,12 @@ int sfs_move_slab(struct sfs_data *d, uint64_t group, unsigned column, unsigned 
     *out = (struct sfs_move_result){0};
     if (sfs_data_readonly(d))
         return -EROFS;
-    struct move m = {.d = d, .column = column, .copy = copy, .progress = progress, .ctx = ctx, .out = out, .g = hold(d, group)};
-    if (!m.g)
-        return -ENOENT;
+    struct move m = {.d = d, .column = column, .copy = copy, .progress = progress, .ctx = ctx, .out = out};
+    int rc = hold(d, group, &m.g);
+    if (rc)
+        return rc;
     SFS_ASSERT(column < m.g->geo.columns && copy < m.g->geo.copies);
-    int rc = drain(d, m.g);
+    rc = drain(d, m.g);
     if (!rc)
         rc = target(&m, to_disk);
     if (!rc)
@@ -414,11 +461,14 @@ static int verify_strip(void *ctx, struct sfs_strip *s)
 /* Sealed and settled meanwhile: a row that is being written has no right parity yet. */
 static int verify_rows(struct verify *v, uint64_t group)
 {
-    struct sfs_group *g = hold(v->d, group);
-    if (!g)
-        return -ENOENT;
+    struct sfs_group *g;
+    int rc;
+    while ((rc = hold(v->d, group, &g)) == -EAGAIN)
+        ; /* the move that was under way has ended */
+    if (rc)
+        return rc;
     struct sfs_row_walk w = {v->d, g, verify_settle, verify_strip, v};
-    int rc = drain(v->d, g);
+    rc = drain(v->d, g);
     if (!rc)
         rc = sfs_rows_walk(&w);
     let_go(v->d, g);

@@ -40,8 +40,9 @@ RB_PROTOTYPE(sfs_stored_tree, sfs_stored, link, sfs_stored_cmp)
 struct sfs_member {
     struct sfs_disk_row row;
     struct sfs_disk *disk;     /* NULL: missing */
+    uint64_t limit;            /* slots from here on are not given out: its capacity, or less while it is being lowered */
     uint64_t *slots;           /* bit set: taken by a slab, by the metadata area, or freed and not yet released */
-    uint64_t free_slabs;
+    uint64_t free_slabs;       /* below the limit */
     bool full;                 /* the last slab_alloc found no room; retried after the next release */
     bool dirty;                /* written since its last sync */
     uint64_t repaired;         /* blocks rewritten from a good copy */
@@ -72,6 +73,7 @@ struct sfs_group {
     unsigned holds;            /* jobs that need it sealed */
     bool leaving;              /* the extent mover is emptying it */
     struct sfs_stored_tree pending, applied; /* the stored extents in memory that lie here */
+    bool moving;               /* one of its slabs is being built: one at a time */
     UT_hash_handle hh;         /* sfs_data.groups, by id */
 };
 
@@ -153,6 +155,7 @@ struct sfs_data {
     struct sfs_freed_list freed;      /* freed by the open transaction */
     struct sfs_freed_list releasing;  /* durable, waiting for readers */
     uint64_t unreadable;              /* atomic: reads for which no good copy was found since the pool was opened */
+    uint64_t program_ns;              /* atomic: when a program last read or wrote */
     bool readonly;                    /* atomic */
     char readonly_why[256];
     struct sfs_data_events events;
@@ -252,6 +255,7 @@ void sfs_repaired_note(struct sfs_data *d, const struct sfs_stored *s, int disk)
 void sfs_damage_fini(struct sfs_data *d);
 /* repair.c: calls fn for every distinct stored extent that a group's rows place in [from, to), in order of place, inside quiesce. Stops at non-zero */
 int sfs_each_stored(struct sfs_data *d, uint64_t group, uint64_t from, uint64_t to, int (*fn)(void *ctx, struct sfs_stored *s, uint64_t ino), void *ctx);
+void sfs_data_note_program(struct sfs_data *d);  /* data.c: a program reads or writes now */
 void sfs_data_set_readonly(struct sfs_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sfs_data_event(struct sfs_data *d, const char *severity, const char *kind, int disk, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 

@@ -205,6 +205,7 @@ int sfs_data_write_vec(struct sfs_volume *v, struct sfs_write_item *items, unsig
 {
     struct sfs_data *d = v->data;
     struct sfs_space_row set;
+    sfs_data_note_program(d);
     sfs_volume_settings(v, &set);
     struct writing w = {.set = &set};
     int rc = sfs_data_readonly(d) ? -EROFS : cut(&w, items, n);

@@ -35,6 +35,9 @@ struct sfs_backend_ops {
     /* Is it still what and where it was? 0, or -ENODEV with the reason in why. */
     int (*check)(struct sfs_backend *b, char *why, size_t why_bytes);
     int (*label_write)(struct sfs_backend *b, const uint8_t *bytes);
+    /* (direct) Prepares for that many slots, more than there are; changes capacity and layout in *l, which is
+     * written next. -ENOSPC with words when there is no room for them. */
+    int (*grow)(struct sfs_backend *b, uint64_t slabs, struct sfs_label *l, struct sfs_error *err);
     /* Before a close of a disk that is in good order. May be NULL. */
     int (*settle)(struct sfs_backend *b);
 
@@ -73,10 +76,15 @@ struct sfs_backend {
     bool end_lost; /* sfs_disk_end_lost */
     char *path;
     uint64_t slab_bytes;
-    uint32_t capacity_slabs;
+    uint32_t capacity_slabs; /* atomic: it may grow */
+    uint64_t host_dev; /* dir: the filesystem that it lies on */
     int64_t (*claim)(void *ctx); /* a slot for the metadata area, or -ENOSPC; call with no lock held */
     void *claim_ctx;
 };
+static inline uint32_t sfs_backend_slots(const struct sfs_backend *b)
+{
+    return __atomic_load_n(&b->capacity_slabs, __ATOMIC_ACQUIRE);
+}
 int sfs_backend_init(struct sfs_backend *b, const struct sfs_backend_ops *ops, struct sfs_env *env,
                      const char *path, bool readonly);
 void sfs_backend_set_label(struct sfs_backend *b, const struct sfs_label *l);

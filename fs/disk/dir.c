@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include "fs/base/size.h"
 #include "fs/disk/dir.h"
 
 #define OUR_DIR ".spacesfs"
@@ -149,6 +150,24 @@ static int dir_label_write(struct sfs_backend *b, const uint8_t *bytes)
     return rc;
 }
 
+/* Slabs are made when they are needed: only what the host has now, and what slabs have taken of it, can be promised. */
+static int dir_grow(struct sfs_backend *b, uint64_t slabs, struct sfs_label *l, struct sfs_error *err)
+{
+    char want[16], have[16];
+    struct sfs_slot_list made = {0};
+    int64_t room = sfs_dir_meta_free_bytes(b);
+    int rc = sfs_dir_slab_list(b, &made);
+    uint64_t most = made.n + (room > 0 ? (uint64_t)room / b->slab_bytes : 0);
+    free(made.slots);
+    if (rc != 0)
+        return sfs_error_set(err, rc, "The slabs of %s cannot be listed: %s.", b->path, strerror(-rc));
+    if (slabs > most)
+        return sfs_error_set(err, -ENOSPC, "%s is to give %s, but its filesystem has room for %s with what is there already.", b->path,
+                             sfs_size_format(slabs * b->slab_bytes, want), sfs_size_format(most * b->slab_bytes, have));
+    l->capacity_slabs = slabs;
+    return 0;
+}
+
 /* --- lock ------------------------------------------------------------------------------------- */
 
 int sfs_dir_lock(int top_fd, const char *path, bool make, int *out, struct sfs_error *err)
@@ -231,6 +250,7 @@ static const struct sfs_backend_ops dir_ops = {
     .destroy = dir_destroy,
     .check = dir_check,
     .label_write = dir_label_write,
+    .grow = dir_grow,
     .read_nowait = sfs_dir_read_nowait,
     .read = sfs_dir_read,
     .write = sfs_dir_write,
@@ -300,6 +320,7 @@ static int open_label(struct sfs_dir *d, const char *path, struct sfs_label *lab
     d->dev = st.st_dev;
     d->ino = st.st_ino;
     d->b.media = sfs_media_of_device(st.st_dev);
+    d->b.host_dev = st.st_dev;
     /* Not being able to mend now is no reason to refuse: the other one is good. */
     if (stale && !d->b.readonly)
         (void)sfs_dir_write_label(d->top_fd, label);

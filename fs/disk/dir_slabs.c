@@ -381,7 +381,7 @@ int sfs_dir_slab_list(struct sfs_backend *b, struct sfs_slot_list *l)
         return rc;
     }
     while (rc == 0 && (errno = 0, e = readdir(dir)) != NULL) {
-        if (sfs_dir_slab_name_ok(e->d_name, &slot) && slot < d->b.capacity_slabs)
+        if (sfs_dir_slab_name_ok(e->d_name, &slot) && slot < sfs_backend_slots(&d->b))
             rc = sfs_slot_list_add(l, slot);
     }
     if (rc == 0 && errno != 0)

@@ -313,6 +313,11 @@ bool sfs_disk_end_lost(const struct sfs_disk *d)
     return d->backend->end_lost;
 }
 
+uint64_t sfs_disk_host_dev(const struct sfs_disk *d)
+{
+    return d->backend->host_dev;
+}
+
 enum sfs_media sfs_disk_media(const struct sfs_disk *d)
 {
     return d->backend->media;

@@ -62,6 +62,8 @@ void sfs_disk_close(struct sfs_disk *d); /* NULL is fine. Waits for workers, exc
 const char *sfs_disk_path(const struct sfs_disk *d);
 enum sfs_disk_kind sfs_disk_kind(const struct sfs_disk *d);
 enum sfs_media sfs_disk_media(const struct sfs_disk *d);
+/* A directory's filesystem: all disks with the same draw on its free space (sfs_disk_meta_free_bytes). 0: no directory. */
+uint64_t sfs_disk_host_dev(const struct sfs_disk *d);
 enum sfs_disk_state sfs_disk_state(struct sfs_disk *d);
 const char *sfs_disk_state_why(struct sfs_disk *d);  /* "write error: Input/output error"; "" when online; valid until close */
 /* An image whose label was whole at the front and gone from the end when it was opened: it must have been made shorter and longer again, and lost what was in between. */
@@ -80,6 +82,10 @@ void sfs_disk_counters(struct sfs_disk *d, struct sfs_disk_counters *out);
 /* The label as last read or written. Written atomically: dir by rename, image copy first, then front, each synced. */
 void sfs_disk_label(struct sfs_disk *d, struct sfs_label *out);
 int sfs_disk_write_label(struct sfs_disk *d, const struct sfs_label *l);
+
+/* Makes the disk give that many slabs, more than so far (else nothing is done); the label says so on return. An image: up
+ * to the size that its file or device has now. -ENOSPC with the numbers. */
+int sfs_disk_grow(struct sfs_disk *d, uint64_t slabs, struct sfs_error *err);
 
 /* --- slabs: slots 0..capacity_slabs-1 --------------------------------------------------------- */
 /* dir: makes and preallocates the slab file (-ENOSPC: host full; -EDQUOT, -EFBIG likewise count as no space); image: nothing, but -EBUSY for a slot

@@ -17,7 +17,7 @@ static int io_check(const struct sfs_io *io)
         return 0;
     if (io->op == SFS_IO_WRITE && b->readonly)
         return -EROFS;
-    if (io->slot >= b->capacity_slabs || io->off > b->slab_bytes || io->len > b->slab_bytes - io->off ||
+    if (io->slot >= sfs_backend_slots(b) || io->off > b->slab_bytes || io->len > b->slab_bytes - io->off ||
         !io->buf || io->buf_off > io->buf->cap || io->len > io->buf->cap - io->buf_off)
         return -EINVAL;
     return 0;
@@ -111,7 +111,7 @@ unsigned sfs_io_run(struct sfs_io *ios, unsigned n)
 
 static int slot_run(struct sfs_disk *d, enum sfs_rq_op op, uint32_t slot)
 {
-    if (slot >= d->backend->capacity_slabs)
+    if (slot >= sfs_backend_slots(d->backend))
         return -EINVAL;
     if (d->backend->readonly)
         return -EROFS;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include "fs/base/size.h"
 #include "fs/disk/image.h"
 #include "fs/disk/queue.h"
 
@@ -91,15 +92,49 @@ int sfs_image_write_label(int fd, uint64_t image_bytes, const uint8_t *bytes)
 static int image_label_write(struct sfs_backend *b, const uint8_t *bytes)
 {
     struct sfs_image *im = image_of(b);
-    const uint64_t offs[] = {sfs_image_copy_off(im->layout.image_bytes), 0};
     int rc = 0;
     sfs_mutex_lock(&im->label_m);
+    const uint64_t offs[] = {sfs_image_copy_off(im->layout.image_bytes), 0};
     for (int i = 0; i < 2 && rc == 0; i++) {
         rc = sfs_pwrite_full(im->fd, bytes, SFS_LABEL_BYTES, offs[i]);
         sfs_image_wrote(im);
         if (rc == 0)
             rc = sfs_image_flush(im, NULL);
     }
+    sfs_mutex_unlock(&im->label_m);
+    return rc;
+}
+
+/* The file or device has been made larger: the slots go on, and the label's copy is at the new end from now on. */
+static int image_grow(struct sfs_backend *b, uint64_t slabs, struct sfs_label *l, struct sfs_error *err)
+{
+    struct sfs_image *im = image_of(b);
+    char want[16], have[16];
+    uint64_t size_bytes = 0;
+    int rc = sfs_image_size(im->fd, &size_bytes);
+    if (rc != 0)
+        return sfs_error_set(err, rc, "The size of %s cannot be found out: %s.", b->path, strerror(-rc));
+    sfs_mutex_lock(&im->label_m);
+    uint64_t image_bytes = size_bytes > im->layout.image_bytes ? size_bytes : im->layout.image_bytes;
+    uint64_t room = (sfs_image_copy_off(image_bytes) - im->layout.slots_off) / b->slab_bytes;
+    uint8_t *dirty = slabs <= room ? calloc(slabs, 1) : NULL;
+    if (!dirty) {
+        rc = slabs <= room ? sfs_error_set(err, -ENOMEM, "Out of memory.")
+                           : sfs_error_set(err, -ENOSPC, "%s is to give %s, but it has room for %s. Make the file or device larger first.",
+                                           b->path, sfs_size_format(slabs * b->slab_bytes, want),
+                                           sfs_size_format(room * b->slab_bytes, have));
+        goto out;
+    }
+    sfs_mutex_lock(&im->state_m);
+    memcpy(dirty, im->slot_dirty, sfs_backend_slots(b));
+    uint8_t *old = im->slot_dirty;
+    im->slot_dirty = dirty;
+    sfs_mutex_unlock(&im->state_m);
+    free(old);
+    im->layout.image_bytes = image_bytes;
+    l->layout = im->layout;
+    l->capacity_slabs = slabs;
+out:
     sfs_mutex_unlock(&im->label_m);
     return rc;
 }
@@ -146,17 +181,18 @@ static int image_write(struct sfs_backend *b, uint32_t slot, uint64_t off, const
 static int flush_slots(struct sfs_image *im, struct sfs_request *rq)
 {
     int rc = 0;
-    uint8_t *dirty = malloc(im->b.capacity_slabs);
+    uint32_t slots = sfs_backend_slots(&im->b); /* slots that come to it now are the next sync's */
+    uint8_t *dirty = malloc(slots);
     if (!dirty)
         return 0; /* the sync does it all */
     sfs_mutex_lock(&im->state_m);
-    memcpy(dirty, im->slot_dirty, im->b.capacity_slabs);
-    memset(im->slot_dirty, 0, im->b.capacity_slabs);
+    memcpy(dirty, im->slot_dirty, slots);
+    memset(im->slot_dirty, 0, slots);
     sfs_mutex_unlock(&im->state_m);
     for (int wait = 0; wait < 2 && rc == 0; wait++) {
         unsigned flags =
             SYNC_FILE_RANGE_WRITE | (wait ? SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WAIT_AFTER : 0u);
-        for (uint32_t i = 0; i < im->b.capacity_slabs && rc == 0; i++) {
+        for (uint32_t i = 0; i < slots && rc == 0; i++) {
             if (!dirty[i])
                 continue;
             if (sync_file_range(im->fd, (off_t)slab_off(im, i), (off_t)im->b.slab_bytes, flags) != 0 &&
@@ -326,6 +362,7 @@ static const struct sfs_backend_ops image_ops = {
     .destroy = image_destroy,
     .check = image_check,
     .label_write = image_label_write,
+    .grow = image_grow,
     .settle = sfs_image_settle,
     .read_nowait = image_read_nowait,
     .read = image_read,
@@ -460,7 +497,7 @@ int sfs_image_open(struct sfs_env *env, const char *path, bool readonly, struct 
     rc = open_label(im, path, label, err);
     if (rc != 0)
         goto fail;
-    im->slot_dirty = calloc(im->b.capacity_slabs, 1);
+    im->slot_dirty = calloc(sfs_backend_slots(&im->b), 1);
     rc = im->slot_dirty ? sfs_image_meta_init(im) : -ENOMEM;
     if (rc != 0) {
         sfs_error_set(err, rc, "The metadata area of %s cannot be read: %s.", path, strerror(-rc));

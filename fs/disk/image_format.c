@@ -1,5 +1,5 @@
 /* Making an image: its layout, and writing it. The layout lies in the label, is checked like all that is
- * read, and never changes. */
+ * read, and only its end changes (sfs_disk_grow). */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -94,7 +94,7 @@ int sfs_image_claim_add(struct sfs_image *im, uint32_t slot)
 {
     int rc = 0;
     sfs_mutex_lock(&im->map_m);
-    if (slot >= im->b.capacity_slabs || claimed_locked(im, slot) || im->nclaims >= im->max_claims) {
+    if (slot >= sfs_backend_slots(&im->b) || claimed_locked(im, slot) || im->nclaims >= im->max_claims) {
         rc = -EINVAL;
     } else {
         im->claims[im->nclaims++] = slot;

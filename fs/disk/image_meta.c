@@ -94,7 +94,7 @@ int64_t sfs_image_meta_free_bytes(struct sfs_backend *b)
     struct sfs_image *im = image_of(b);
     sfs_mutex_lock(&im->map_m);
     uint64_t room = (uint64_t)(im->nfree + im->nfreed) * im->layout.chunk_bytes;
-    uint32_t claims = im->max_claims < b->capacity_slabs ? im->max_claims : b->capacity_slabs;
+    uint32_t claims = im->max_claims < sfs_backend_slots(b) ? im->max_claims : sfs_backend_slots(b);
     if (claims > im->nclaims) /* whether the pool grants them is another question */
         room += (claims - im->nclaims) * b->slab_bytes;
     sfs_mutex_unlock(&im->map_m);
@@ -209,7 +209,7 @@ static int claim_slot(struct sfs_image *im)
     if (slot < 0)
         return -ENOSPC;
     /* A slot that can't be one is none. */
-    return slot < im->b.capacity_slabs && sfs_image_claim_add(im, (uint32_t)slot) == 0 ? 0 : -ENOSPC;
+    return slot < sfs_backend_slots(&im->b) && sfs_image_claim_add(im, (uint32_t)slot) == 0 ? 0 : -ENOSPC;
 }
 
 /* With grow_m held: sees to it that so many chunks are free. *slept: grow_m was let go of meanwhile. */

@@ -29,9 +29,9 @@ struct sfs_label_peer {
     bool replica;              /* held a catalog replica in this epoch */
 };
 
-/* Where things lie on an image; all zero for directories. Set by sfs_disk_format, never changed after; label_format.h draws it. */
+/* Where things lie on an image; all zero for directories. Set by sfs_disk_format; only image_bytes changes after (sfs_disk_grow); label_format.h draws it. */
 struct sfs_image_layout {
-    uint64_t image_bytes;      /* size of the file or device when it was formatted */
+    uint64_t image_bytes;      /* size of the file or device when it was formatted, or last grown */
     uint64_t map_off, meta_off, slots_off;
     uint32_t map_bytes;        /* of one of the two copies of the metadata map */
     uint32_t chunk_bytes;      /* unit of the metadata area */

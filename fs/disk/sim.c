@@ -84,6 +84,30 @@ void sfs_simstep_write(const struct sfs_sim_step *s, struct sfs_sim_store *store
         sfs_simstore_write_some(store, s->w->env, off, data, len);
 }
 
+static int sim_grow(struct sfs_backend *b, uint64_t slabs, struct sfs_label *l, struct sfs_error *err)
+{
+    struct sfs_sim_step s;
+    int rc = sfs_simstep_begin(&s, b, SFS_IO_WRITE);
+    if (rc != 0)
+        return sfs_error_set(err, rc, "%s is not there.", b->path);
+    if (slabs * b->slab_bytes > s.disk->size_bytes) {
+        rc = sfs_error_set(err, -ENOSPC, "%s has only room for %llu slabs.", b->path,
+                           (unsigned long long)(s.disk->size_bytes / b->slab_bytes));
+    } else {
+        uint8_t *slots = calloc(slabs, 1), *durable = calloc(slabs, 1);
+        SFS_ASSERT(slots && durable);
+        memcpy(slots, s.c->slots, s.c->nslots);
+        memcpy(durable, s.c->slots_durable, s.c->nslots);
+        free(s.c->slots);
+        free(s.c->slots_durable);
+        s.c->slots = slots;
+        s.c->slots_durable = durable;
+        s.c->nslots = (uint32_t)slabs;
+        l->capacity_slabs = slabs;
+    }
+    return (int)sfs_simstep_end(&s, rc);
+}
+
 /* --- slabs ------------------------------------------------------------------------------------ */
 
 static int sim_read(struct sfs_backend *b, uint32_t slot, uint64_t off, uint8_t *buf, size_t len)
@@ -253,6 +277,7 @@ static const struct sfs_backend_ops sim_ops = {
     .cancel = sim_cancel,
     .check = sim_check,
     .label_write = sim_label_write,
+    .grow = sim_grow,
     .read = sim_read,
     .write = sim_write,
     .sync = sim_sync,

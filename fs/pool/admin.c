@@ -1,4 +1,4 @@
-/* Spaces, disks' settings and pool properties. Bad input gets words that name the thing and say what to do. */
+/* Spaces and pool properties. Bad input gets words that name the thing and say what to do. */
 #include "fs/pool/pool_impl.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define INTERLEAVE_DEFAULT (256u << 10)
 #define INTERLEAVE_MAX (16u << 20)
 
-static int writable(struct sfs_pool *p, struct sfs_error *err)
+int sfs_pool_writable(struct sfs_pool *p, struct sfs_error *err)
 {
     if (p->readonly)
         return sfs_error_set(err, -EROFS, "pool %s is open read-only.", p->name);
@@ -124,7 +124,7 @@ static int insert_space(struct sfs_pool *p, struct sfs_space_row *row)
 
 int sfs_pool_space_create(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, struct sfs_error *err)
 {
-    int rc = writable(p, err);
+    int rc = sfs_pool_writable(p, err);
     if (!rc)
         rc = sfs_name_check(name, "space name", err);
     if (rc)
@@ -165,7 +165,7 @@ static int store_space(struct sfs_pool *p, struct sfs_space_row *row)
 
 int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, struct sfs_error *err)
 {
-    int rc = writable(p, err);
+    int rc = sfs_pool_writable(p, err);
     if (rc)
         return rc;
     sfs_mutex_lock(&p->admin);
@@ -196,7 +196,7 @@ int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_sp
 
 int sfs_pool_space_rename(struct sfs_pool *p, const char *name, const char *newname, struct sfs_error *err)
 {
-    int rc = writable(p, err);
+    int rc = sfs_pool_writable(p, err);
     if (!rc)
         rc = sfs_name_check(newname, "space name", err);
     if (rc)
@@ -278,7 +278,7 @@ int sfs_pool_destroy_volume(struct sfs_pool *p, struct sfs_volume *v)
 
 int sfs_pool_space_destroy(struct sfs_pool *p, const char *name, struct sfs_error *err)
 {
-    int rc = writable(p, err);
+    int rc = sfs_pool_writable(p, err);
     if (rc)
         return rc;
     sfs_mutex_lock(&p->admin);
@@ -314,61 +314,54 @@ void sfs_pool_volume_put(struct sfs_pool *p, struct sfs_volume *v)
     sfs_volume_use(v, -1);
 }
 
-/* --- disks and properties ----------------------------------------------------------------------------------------------------------------------------- */
+/* --- properties ----------------------------------------------------------------------------------------------------------------------------- */
 
-static int set_disk_name(struct sfs_pool *p, struct sfs_pool_disk *pd, struct sfs_disk_row *row, const char *value, struct sfs_error *err)
+static int check_delay(const char *value, struct sfs_error *err)
 {
-    int rc = sfs_name_check(value, "disk name", err);
-    if (!rc && sfs_pool_disk_by_name(p, value))
-        rc = sfs_error_set(err, -EEXIST, "pool %s has a disk named %s already.", p->name, value);
-    if (rc)
-        return rc;
-    snprintf(row->name, sizeof(row->name), "%s", value);
-    sfs_mutex_lock(&p->lock);
-    snprintf(pd->name, sizeof(pd->name), "%s", value);
-    sfs_mutex_unlock(&p->lock);
+    uint64_t ns;
+    return sfs_duration_parse(value, "heal-delay", &ns, err);
+}
+
+static int check_rate(const char *value, struct sfs_error *err)
+{
+    uint64_t rate;
+    if (!strcmp(value, "auto") || !strcmp(value, "unlimited"))
+        return 0;
+    if (sfs_size_parse(value, "job-rate", &rate, NULL) || rate < SFS_BLOCK)
+        return sfs_error_set(err, -EINVAL, "job-rate: \"%.40s\" is not auto, unlimited, or bytes a second as in 50M.", value);
     return 0;
 }
 
-int sfs_pool_disk_set(struct sfs_pool *p, const char *disk, const char *key, const char *value, struct sfs_error *err)
+static int check_limit(const char *value, struct sfs_error *err)
 {
-    int rc = writable(p, err);
-    if (rc)
-        return rc;
-    sfs_mutex_lock(&p->admin);
-    struct sfs_pool_disk *pd = sfs_pool_disk_by_name(p, disk);
-    struct sfs_disk_row row;
-    if (!pd)
-        rc = sfs_error_set(err, -ENOENT, "pool %s has no disk named %s. `spacesfs disk list %s` names them.", p->name, disk, p->name);
-    if (!rc)
-        rc = sfs_pool_disk_row(p, pd->id, &row);
-    if (!rc && !strcmp(key, "name"))
-        rc = set_disk_name(p, pd, &row, value, err);
-    else if (!rc)
-        rc = sfs_error_set(err, -EINVAL, "a disk has no setting %s. There is: name.", key);
-    if (!rc) {
-        sfs_catalog_lock(p->cat);
-        rc = sfs_catalog_disk_put(p->cat, &row);
-        sfs_catalog_unlock(p->cat);
-    }
-    if (!rc)
-        rc = sfs_member_update(p->data, &row);
-    if (!rc)
-        rc = sfs_commit_wait(p->data, false);
-    if (!rc)
-        rc = sfs_pool_write_labels(p);
-    sfs_mutex_unlock(&p->admin);
-    return rc;
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(value, &end, 10);
+    if (value[0] < '0' || value[0] > '9' || *end || errno || n > 1000000000ul)
+        return sfs_error_set(err, -EINVAL, "error-limit: \"%.40s\" is not a number of errors (0: no limit).", value);
+    return 0;
+}
+
+static const struct property {
+    const char *key, *value; /* its default */
+    int (*check)(const char *value, struct sfs_error *err);
+} properties[] = {{"heal-delay", "5m", check_delay}, {"job-rate", "auto", check_rate}, {"error-limit", "100", check_limit}};
+
+static const struct property *property_named(const char *key, struct sfs_error *err)
+{
+    for (unsigned i = 0; i < sizeof(properties) / sizeof(properties[0]); i++)
+        if (!strcmp(properties[i].key, key))
+            return &properties[i];
+    sfs_error_set(err, -EINVAL, "a pool has no property %s. There are: heal-delay, job-rate, error-limit.", key);
+    return NULL;
 }
 
 int sfs_pool_prop_set(struct sfs_pool *p, const char *key, const char *value, struct sfs_error *err)
 {
-    int rc = writable(p, err);
-    uint64_t ns;
-    if (!rc && strcmp(key, "heal-delay"))
-        rc = sfs_error_set(err, -EINVAL, "a pool has no property %s. There is: heal-delay.", key);
+    int rc = sfs_pool_writable(p, err);
+    const struct property *prop = rc ? NULL : property_named(key, err);
     if (!rc)
-        rc = sfs_duration_parse(value, key, &ns, err);
+        rc = prop ? prop->check(value, err) : -EINVAL;
     if (rc)
         return rc;
     sfs_catalog_lock(p->cat);
@@ -376,19 +369,21 @@ int sfs_pool_prop_set(struct sfs_pool *p, const char *key, const char *value, st
     sfs_catalog_unlock(p->cat);
     if (!rc)
         rc = sfs_commit_wait(p->data, false);
+    sfs_pool_apply_rate(p);
     sfs_pool_wake(p);
     return rc;
 }
 
 int sfs_pool_prop_get(struct sfs_pool *p, const char *key, char *out, size_t cap, struct sfs_error *err)
 {
-    if (strcmp(key, "heal-delay"))
-        return sfs_error_set(err, -EINVAL, "a pool has no property %s. There is: heal-delay.", key);
+    const struct property *prop = property_named(key, err);
+    if (!prop)
+        return -EINVAL;
     sfs_catalog_lock(p->cat);
     int rc = sfs_catalog_prop_get(p->cat, key, out, cap);
     sfs_catalog_unlock(p->cat);
     if (rc == -ENOENT) {
-        snprintf(out, cap, "5m");
+        snprintf(out, cap, "%s", prop->value);
         rc = 0;
     }
     return rc;

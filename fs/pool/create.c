@@ -452,11 +452,14 @@ static int adopt(struct sfs_pool *p, struct newcomer *c)
         return rc;
     }
     sfs_mutex_lock(&p->lock);
-    struct sfs_pool_disk *pd = &p->disks[p->ndisks];
+    unsigned at = 0; /* the place of one that has left, else a new one */
+    while (at < p->ndisks && p->disks[at].used)
+        at++;
+    struct sfs_pool_disk *pd = &p->disks[at];
     *pd = (struct sfs_pool_disk){.used = true, .id = row.id, .uuid = row.uuid, .disk = c->disk, .pool = p};
     snprintf(pd->name, sizeof(pd->name), "%s", row.name);
     snprintf(pd->path, sizeof(pd->path), "%s", c->path);
-    p->ndisks++;
+    p->ndisks += at == p->ndisks;
     sfs_mutex_unlock(&p->lock);
     sfs_pool_adopt_handle(p, pd);
     c->disk = NULL;
@@ -472,8 +475,11 @@ int sfs_pool_disk_add(struct sfs_pool *p, const struct sfs_disk_spec *disks, uns
     struct newcomers ns = {.env = p->env, .world = p->world, .n = n, .force = force, .warn = warn, .v = calloc(n ? n : 1, sizeof(*ns.v))};
     struct sfs_label *common = calloc(1, sizeof(*common));
     int rc = ns.v && common ? 0 : -ENOMEM;
-    if (!rc && (n == 0 || p->ndisks + n > SFS_LABEL_PEERS))
-        rc = sfs_error_set(err, -EINVAL, "pool %s has %u disks; it can have %d at most.", p->name, p->ndisks, SFS_LABEL_PEERS);
+    unsigned have = 0;
+    for (unsigned i = 0; i < p->ndisks; i++)
+        have += p->disks[i].used;
+    if (!rc && (n == 0 || have + n > SFS_LABEL_PEERS))
+        rc = sfs_error_set(err, -EINVAL, "pool %s has %u disks; it can have %d at most.", p->name, have, SFS_LABEL_PEERS);
     if (!rc)
         rc = examine(&ns, disks, p, err);
     if (!rc) {
@@ -505,6 +511,7 @@ int sfs_pool_disk_add(struct sfs_pool *p, const struct sfs_disk_spec *disks, uns
         sfs_pool_flush_events(p);
         p->heal_again_ns = 0;
         sfs_heal_wake(p->heal);
+        sfs_jobs_wake(p->jobs);
     } else if (err && !err->code) {
         sfs_error_set(err, rc, "pool %s: the disk could not be added: %s.", p->name, strerror(-rc));
     }

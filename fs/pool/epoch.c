@@ -117,7 +117,7 @@ unsigned sfs_pool_replicas_wanted(struct sfs_pool *p)
     unsigned disks = 0;
     sfs_mutex_lock(&p->lock);
     for (unsigned i = 0; i < p->ndisks; i++)
-        disks += p->disks[i].used;
+        disks += p->disks[i].used && !p->disks[i].leaving;
     sfs_mutex_unlock(&p->lock);
     return disks <= 4 ? disks : 3; /* no resiliency bears more than two losses */
 }
@@ -133,8 +133,8 @@ static struct sfs_pool_disk *replica_candidate(struct sfs_pool *p, unsigned *hav
         if (!pd->used || !pd->disk || sfs_disk_state(pd->disk) != SFS_DISK_ONLINE)
             continue;
         if (pd->replica)
-            ++*have;
-        else if (pd->retry_ns <= sfs_env_mono_ns(p->env) &&
+            *have += !pd->leaving;
+        else if (!pd->leaving && pd->replica_retry_ns <= sfs_env_mono_ns(p->env) &&
                  (!best || sfs_disk_meta_free_bytes(pd->disk) > sfs_disk_meta_free_bytes(best->disk)))
             best = pd;
     }
@@ -172,7 +172,7 @@ static int mend_one(struct sfs_pool *p, struct sfs_pool_disk *pd)
         rc = -ENODEV;
     if (rc) {
         sfs_mutex_lock(&p->lock);
-        pd->retry_ns = sfs_env_mono_ns(p->env) + 60000000000ull;
+        pd->replica_retry_ns = sfs_env_mono_ns(p->env) + 60000000000ull;
         sfs_mutex_unlock(&p->lock);
     } else {
         rc = sfs_pool_bump_epoch(p, 0);
@@ -186,12 +186,11 @@ static int mend_one(struct sfs_pool *p, struct sfs_pool_disk *pd)
     return rc;
 }
 
-/* Under admin: handles stay, and nobody else mends. */
-void sfs_pool_mend_replicas(struct sfs_pool *p)
+/* Admin held: handles stay, and nobody else mends. */
+void sfs_pool_mend_replicas_locked(struct sfs_pool *p)
 {
     if (p->readonly || sfs_data_readonly(p->data))
         return;
-    sfs_mutex_lock(&p->admin);
     for (unsigned tries = 0; tries < SFS_LABEL_PEERS; tries++) {
         unsigned have;
         struct sfs_pool_disk *pd = replica_candidate(p, &have);
@@ -199,5 +198,11 @@ void sfs_pool_mend_replicas(struct sfs_pool *p)
             break;
         mend_one(p, pd);
     }
+}
+
+void sfs_pool_mend_replicas(struct sfs_pool *p)
+{
+    sfs_mutex_lock(&p->admin);
+    sfs_pool_mend_replicas_locked(p);
     sfs_mutex_unlock(&p->admin);
 }

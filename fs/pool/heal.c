@@ -27,19 +27,37 @@ static bool lost_long_enough(const struct sfs_member_info *m, int64_t now, uint6
     return m->row.lost_since && now >= m->row.lost_since && (uint64_t)(now - m->row.lost_since) >= delay_ns / 1000000000ull;
 }
 
-static bool due(void *ctx, int disk)
+/* Has a hot spare stepped in for it? */
+static bool spared_for(struct sfs_pool *p, int disk)
 {
-    struct sfs_pool *p = ctx;
-    if (disk == 0 || __atomic_load_n(&p->heal_now, __ATOMIC_ACQUIRE))
-        return true;
+    sfs_mutex_lock(&p->lock);
+    const struct sfs_pool_disk *pd = sfs_pool_disk_by_id(p, disk);
+    bool spared = pd && __atomic_load_n(&pd->away.urgent, __ATOMIC_RELAXED);
+    sfs_mutex_unlock(&p->lock);
+    return spared;
+}
+
+static bool is_due(struct sfs_pool *p, int disk, bool if_unknown)
+{
     struct sfs_member_info v[SFS_LABEL_PEERS];
     unsigned n = sfs_member_list(p->data, v, SFS_LABEL_PEERS);
     uint64_t delay = heal_delay_ns(p);
     int64_t now = sfs_env_wall(p->env).tv_sec;
     for (unsigned i = 0; i < n; i++)
         if (v[i].row.id == disk)
-            return !v[i].online && lost_long_enough(&v[i], now, delay);
-    return true;
+            return !v[i].online && (spared_for(p, disk) || lost_long_enough(&v[i], now, delay));
+    return if_unknown;
+}
+
+bool sfs_pool_lost_for_long(struct sfs_pool *p, int disk)
+{
+    return is_due(p, disk, false);
+}
+
+static bool due(void *ctx, int disk)
+{
+    struct sfs_pool *p = ctx;
+    return disk == 0 || __atomic_load_n(&p->heal_now, __ATOMIC_ACQUIRE) || is_due(p, disk, true);
 }
 
 /* The job's row: made when a run begins, closed when it ends. One that a crash left open is closed by the next. */

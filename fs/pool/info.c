@@ -155,7 +155,28 @@ static int take_job(const struct sfs_job_row *row, void *ctx)
     return r->n == JOBS_SHOWN;
 }
 
-/* The latest jobs, newest first; one that is running with its progress, one that a crash cut short as interrupted. */
+/* One that a crash cut short shows as interrupted until it is taken up again. */
+static void add_progress(struct sfs_pool *p, struct sfs_job_info *j, const struct sfs_heal_status *heal, bool newest)
+{
+    struct sfs_job_state st;
+    if (p->jobs && !sfs_job_state(p->jobs, j->row.id, &st)) {
+        j->row = st.row;
+        j->rate_bytes_s = st.rate_bytes_s;
+        j->eta_s = st.eta_s;
+        if (st.at_work || !strcmp(j->row.state, "paused"))
+            return;
+    } else if (!strcmp(j->row.kind, "heal") && !strcmp(j->row.state, "running") && heal->running && newest) {
+        j->row.done = heal->done;
+        j->row.total = heal->total;
+        j->rate_bytes_s = heal->rate_bytes_s;
+        j->eta_s = heal->eta_s;
+        return;
+    }
+    if (!strcmp(j->row.state, "running") || !strcmp(j->row.state, "waiting"))
+        snprintf(j->row.state, sizeof(j->row.state), "interrupted");
+}
+
+/* The latest jobs, newest first. */
 static int add_jobs(struct sfs_pool *p, struct sfs_pool_info *out)
 {
     struct job_rows rows = {.v = calloc(JOBS_SHOWN, sizeof(*out->jobs))};
@@ -169,59 +190,25 @@ static int add_jobs(struct sfs_pool *p, struct sfs_pool_info *out)
     struct sfs_heal_status s = {0};
     if (p->heal)
         sfs_heal_status(p->heal, &s);
+    bool newest = true; /* of the heal jobs */
     for (unsigned i = 0; i < out->njobs; i++) {
-        struct sfs_job_info *j = &out->jobs[i];
-        if (strcmp(j->row.state, "running"))
-            continue;
-        if (i || !s.running) {
-            snprintf(j->row.state, sizeof(j->row.state), "interrupted");
-            continue;
-        }
-        j->row.done = s.done;
-        j->row.total = s.total;
-        j->rate_bytes_s = s.rate_bytes_s;
-        j->eta_s = s.eta_s;
+        add_progress(p, &out->jobs[i], &s, newest);
+        newest &= strcmp(out->jobs[i].row.kind, "heal") != 0;
     }
     return rc < 0 ? rc : 0;
 }
 
-/* Could the slabs of the disk that holds most be built anew on the others? Each group that has one there needs a free slab on a disk that it does not use; as many as fit by most free first. */
+/* Could the loss of the disk that holds most be healed? Where a space bears no loss there is nothing to heal from. */
 static bool can_heal(struct sfs_pool *p, const struct sfs_pool_info *out)
 {
-    uint64_t freeslabs[SFS_LABEL_PEERS] = {0};
     const struct sfs_disk_info *largest = NULL;
-    for (unsigned i = 0; i < out->ndisks && i < SFS_LABEL_PEERS; i++) {
+    for (unsigned i = 0; i < out->ndisks; i++) {
         const struct sfs_disk_info *d = &out->disks[i];
-        if (d->state != SFS_DISK_ONLINE)
-            continue;
-        freeslabs[i] = d->free_bytes / p->slab_bytes;
-        if (!largest || d->slabs_held > largest->slabs_held)
+        if (d->state == SFS_DISK_ONLINE && (!largest || d->slabs_held > largest->slabs_held))
             largest = d;
     }
-    uint64_t *ids;
-    unsigned n;
-    bool ok = true;
-    if (!largest || sfs_group_ids(p->data, &ids, &n))
-        return false;
-    for (unsigned i = 0; ok && i < n; i++) {
-        struct sfs_group_info g;
-        if (!sfs_group_has_slab_on(p->data, ids[i], largest->row.id) || sfs_group_info(p->data, ids[i], &g))
-            continue;
-        int best = -1;
-        for (unsigned k = 0; k < out->ndisks && k < SFS_LABEL_PEERS; k++) {
-            bool used = &out->disks[k] == largest || out->disks[k].state != SFS_DISK_ONLINE;
-            for (unsigned s = 0; s < g.nslabs; s++)
-                used |= g.slabs[s].disk == out->disks[k].row.id;
-            if (!used && freeslabs[k] && (best < 0 || freeslabs[k] > freeslabs[best]))
-                best = (int)k;
-        }
-        ok = best >= 0 && g.tolerance > 0;
-        if (best >= 0)
-            freeslabs[best]--;
-    }
-    if (n)
-        free(ids);
-    return ok;
+    struct sfs_pool_move m;
+    return largest && !sfs_pool_could_move(p, largest->row.id, 0, true, &m) && m.placed == m.slabs;
 }
 
 /* --- the verdict ---------------------------------------------------------------------------------------------------------------------------------- */
@@ -253,9 +240,11 @@ static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
         }
     char *v = o->verdict;
     size_t cap = sizeof(o->verdict);
-    bool healing = o->njobs && !strcmp(o->jobs[0].row.state, "running");
     char count[48];
     snprintf(count, sizeof(count), "%s%llu file%s", o->damaged->more ? "At least " : "", (unsigned long long)o->damaged->files, o->damaged->files == 1 ? "" : "s");
+    bool healing = false;
+    for (unsigned i = 0; i < o->njobs; i++)
+        healing |= !strcmp(o->jobs[i].row.kind, "heal") && !strcmp(o->jobs[i].row.state, "running");
     if (lost && o->damaged->files) {
         o->health = SFS_AT_RISK;
         snprintf(v, cap, "%s cannot be read, or not all of them, without the disks that are missing (%s). Connect those disks again. Everything else can be read.%s", count,

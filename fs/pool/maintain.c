@@ -139,28 +139,44 @@ static const char *state_name(enum sfs_disk_state s)
 /* Doubles with every loss in a row, to five minutes. */
 static uint64_t retry_delay_ns(const struct sfs_pool_disk *pd)
 {
-    uint64_t ns = RETRY_NS << (pd->losses < 8 ? pd->losses : 8);
+    uint64_t ns = RETRY_NS << (pd->away.losses < 8 ? pd->away.losses : 8);
     return ns < RETRY_MAX_NS ? ns : RETRY_MAX_NS;
+}
+
+/* Errors that the disk's handle has counted since the last look join those of its member. */
+static void take_errors(struct sfs_pool *p, struct sfs_pool_disk *pd)
+{
+    struct sfs_disk_counters c;
+    sfs_disk_counters(pd->disk, &c);
+    uint64_t reads = c.read_errors, writes = c.write_errors + c.sync_errors;
+    if (reads != pd->read_seen || writes != pd->write_seen)
+        sfs_member_count_errors(p->data, pd->id, reads - pd->read_seen, writes - pd->write_seen);
+    pd->read_seen = reads;
+    pd->write_seen = writes;
 }
 
 static void handle_lost(struct sfs_pool *p, struct sfs_pool_disk *pd)
 {
     enum sfs_disk_state s = sfs_disk_state(pd->disk);
     uint64_t now = sfs_env_mono_ns(p->env);
+    take_errors(p, pd);
     if (s != SFS_DISK_GONE || strstr(sfs_disk_state_why(pd->disk), "truncated"))
         sfs_pool_suspect(p, pd, NULL); /* its loss is an event of its own */
-    pd->lost_told = true;
-    pd->losses = now - pd->since_ns > STAYED_NS ? 0 : pd->losses + 1;
-    pd->retry_ns = now + retry_delay_ns(pd);
+    pd->away.told = true;
+    pd->away.losses = now - pd->away.since_ns > STAYED_NS ? 0 : pd->away.losses + 1;
+    pd->away.retry_ns = now + retry_delay_ns(pd);
     sfs_member_failed(p->data, pd->id);
     sfs_replicas_drop(p->replicas, sfs_pool_store_id(p, pd), -ENODEV);
     set_lost_since(p, pd->id, sfs_env_wall(p->env).tv_sec);
     sfs_pool_suspect_store(p, pd);
+    bool spare = sfs_pool_spare_steps_in(p, pd);
     char delay[32] = "5m";
     sfs_pool_prop_get(p, "heal-delay", delay, sizeof(delay), NULL);
     sfs_pool_event(p, "error", "disk-lost", pd->name,
-                   "disk %s (%s) is out of use: %s (%s). Reads and writes go on with the other disks; unless it returns, healing begins after %s, or at once with `spacesfs heal %s`",
-                   pd->name, pd->path, state_name(s), sfs_disk_state_why(pd->disk), delay, p->name);
+                   "disk %s (%s) is out of use: %s (%s). Reads and writes go on with the other disks; %s%s%s",
+                   pd->name, pd->path, state_name(s), sfs_disk_state_why(pd->disk), spare ? "a hot spare takes its place now" : "unless it returns, healing begins after ",
+                   spare ? "" : delay, spare ? "" : ", or at once with `spacesfs heal`");
+    sfs_jobs_wake(p->jobs);
     sfs_commit_kick(p->data); /* what is pending on it is written elsewhere */
 }
 
@@ -181,21 +197,27 @@ static void free_slabs_on(struct sfs_pool *p)
         sfs_groups_free_orphans(p->data);
 }
 
-/* Closes the handle that was replaced, once nobody can be using it. */
-static void retire_handle(struct sfs_pool *p, struct sfs_disk *old)
+/* Until nobody can be using a handle that was taken out before this call. */
+void sfs_pool_wait_readers(struct sfs_pool *p)
 {
-    if (!old)
-        return;
     struct sfs_quiesce *q = sfs_data_quiesce(p->data);
     uint64_t ticket = sfs_quiesce_ticket(q);
     while (!sfs_quiesce_passed(q, ticket))
         sfs_env_sleep_ns(p->env, 1000000);
+}
+
+/* Closes the handle that was replaced. */
+static void retire_handle(struct sfs_pool *p, struct sfs_disk *old)
+{
+    if (!old)
+        return;
+    sfs_pool_wait_readers(p);
     sfs_disk_close(old);
 }
 
 static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
 {
-    pd->retry_ns = sfs_env_mono_ns(p->env) + retry_delay_ns(pd);
+    pd->away.retry_ns = sfs_env_mono_ns(p->env) + retry_delay_ns(pd);
     if (!is_it(p, pd, pd->path))
         return;
     sfs_mutex_lock(&p->lock);
@@ -212,17 +234,19 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
         return;
     struct sfs_error err = {0};
     if (sfs_pool_open_disk(p, pd, &err)) {
-        if (!pd->lost_told)
+        if (!pd->away.told)
             sfs_pool_queue_event(p, "warning", "disk-refused", pd->name, err.text);
-        pd->lost_told = true;
+        pd->away.told = true;
         return;
     }
     sfs_member_attach(p->data, pd->id, pd->disk);
     sfs_pool_want_recheck(p);
     if (!p->readonly)
         sfs_groups_check_slabs(p->data, pd->id);
-    pd->lost_told = false;
-    pd->since_ns = sfs_env_mono_ns(p->env);
+    pd->read_seen = pd->write_seen = 0;
+    pd->away.told = false;
+    __atomic_store_n(&pd->away.urgent, false, __ATOMIC_RELAXED);
+    pd->away.since_ns = sfs_env_mono_ns(p->env);
     p->heal_again_ns = 0; /* it may take what could not be built elsewhere */
     set_lost_since(p, pd->id, 0);
     struct sfs_disk_row row;
@@ -232,7 +256,8 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
     sfs_pool_suspect_store(p, pd);
     free_slabs_on(p);
     sfs_pool_event(p, "info", "disk-returned", pd->name, "disk %s is back at %s; what is still good on it is in use again", pd->name, pd->path);
-    pd->retry_ns = 0;
+    pd->away.retry_ns = 0;
+    sfs_jobs_wake(p->jobs);
     sfs_pool_suspect_begin(p, pd);
 }
 
@@ -244,9 +269,9 @@ void sfs_pool_look_after_disks(struct sfs_pool *p, bool now)
         if (!pd->used || !pd->id)
             continue;
         bool online = pd->disk && sfs_disk_check(pd->disk) == 0 && sfs_disk_state(pd->disk) == SFS_DISK_ONLINE;
-        if (pd->disk && !online && !pd->lost_told)
+        if (pd->disk && !online && !pd->away.told)
             handle_lost(p, pd);
-        else if (!online && (now || sfs_env_mono_ns(p->env) >= pd->retry_ns))
+        else if (!online && (now || sfs_env_mono_ns(p->env) >= pd->away.retry_ns))
             try_return(p, pd);
     }
     sfs_mutex_unlock(&p->admin);
@@ -279,9 +304,19 @@ static void tell_repairs(struct sfs_pool *p, const struct sfs_member_info *v, un
     }
 }
 
+static void take_all_errors(struct sfs_pool *p)
+{
+    sfs_mutex_lock(&p->admin); /* handles stay */
+    for (unsigned i = 0; i < p->ndisks; i++)
+        if (p->disks[i].used && p->disks[i].id && p->disks[i].disk)
+            take_errors(p, &p->disks[i]);
+    sfs_mutex_unlock(&p->admin);
+}
+
 static void store_error_counts(struct sfs_pool *p)
 {
     struct sfs_member_info v[SFS_LABEL_PEERS];
+    take_all_errors(p);
     unsigned n = sfs_member_list(p->data, v, SFS_LABEL_PEERS);
     tell_unreadable(p);
     tell_repairs(p, v, n);
@@ -341,6 +376,7 @@ static void maintain_main(void *arg)
         sfs_pool_recheck_damage(p);
         sfs_pool_tell_damage(p);
         sfs_pool_watch(p);
+        sfs_pool_look_after_usage(p);
         sfs_pool_flush_events(p);
         sfs_freeing_tick(p->data);
         if (++ticks % FULL_RETRY_TICKS == 0)

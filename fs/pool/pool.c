@@ -326,7 +326,7 @@ static int load_members(struct sfs_pool *p, struct sfs_error *err)
             row->lost_since = 0;
             snprintf(row->path, sizeof(row->path), "%s", pd->path);
         } else {
-            pd->lost_told = true;
+            pd->away.told = true;
             if (!row->lost_since)
                 row->lost_since = sfs_env_wall(p->env).tv_sec;
         }
@@ -476,6 +476,7 @@ static struct sfs_pool *pool_new(struct sfs_env *env, const struct sfs_pool_open
 static void pool_free(struct sfs_pool *p)
 {
     sfs_pool_maintain_stop(p); /* it looks at the heal job */
+    sfs_jobs_close(p->jobs);
     sfs_heal_stop(p->heal);
     if (p->data)
         sfs_data_stop(p->data);
@@ -529,6 +530,8 @@ static int start(struct sfs_pool *p, bool jobs)
     p->damage_told = sfs_damage_count(p->data) > 0;
     p->damage_recheck = p->damage_told;
     sfs_pool_watch_begin(p);
+    if (!rc)
+        rc = sfs_pool_jobs_open(p, jobs);
     if (!rc && jobs)
         rc = sfs_pool_maintain_start(p);
     for (struct sfs_volume *v; !rc && (v = sfs_volume_destroying(p->data));)
@@ -605,6 +608,8 @@ int sfs_pool_close(struct sfs_pool *p)
     if (!p)
         return 0;
     sfs_pool_maintain_stop(p); /* it looks at the heal job */
+    sfs_jobs_close(p->jobs);
+    p->jobs = NULL;
     sfs_heal_stop(p->heal);
     p->heal = NULL;
     sfs_pool_tell_damage(p);

@@ -5,6 +5,7 @@
 
 #include "fs/data/data.h"
 #include "fs/disk/disk.h"
+#include "fs/job/job.h"
 #include "fs/layout/geometry.h"
 
 struct sfs_pool;
@@ -144,9 +145,34 @@ int sfs_pool_space_rename(struct sfs_pool *p, const char *name, const char *newn
 int sfs_pool_space_destroy(struct sfs_pool *p, const char *name, struct sfs_error *err); /* refused while mounted */
 
 int sfs_pool_disk_add(struct sfs_pool *p, const struct sfs_disk_spec *disks, unsigned n, bool force, struct sfs_error *warn, struct sfs_error *err);
-int sfs_pool_disk_set(struct sfs_pool *p, const char *disk, const char *key, const char *value, struct sfs_error *err); /* usage, name */
+/* Settings of a disk: "name"; "usage" (auto, journal, hot-spare, retired): what the disk may not hold any more is moved by a job;
+ * "capacity" (a size): raised at once, lowered by a job. *job: the job that was begun, 0 none. */
+int sfs_pool_disk_set(struct sfs_pool *p, const char *disk, const char *key, const char *value, uint64_t *job, struct sfs_error *err);
+/* Moves all that the disk holds to others, then takes it out of the pool, by a job. Refused at once, with the numbers, when the others cannot hold it. -EALREADY: it is being removed. */
+int sfs_pool_disk_remove(struct sfs_pool *p, const char *disk, uint64_t *job, struct sfs_error *err);
+/* The same, with another disk of the pool (a hot spare, or one just added) taking as much as it can; the disk may be gone. */
+int sfs_pool_disk_replace(struct sfs_pool *p, const char *disk, const char *with, uint64_t *job, struct sfs_error *err);
+struct sfs_forget_space {
+    int space;
+    char name[SFS_NAME_MAX + 1];
+    uint64_t groups, bytes;      /* that lose data */
+};
+struct sfs_forget {
+    unsigned slabs, rebuilt;     /* that the disk holds; of these, built anew from other copies */
+    uint64_t lost_bytes;
+    struct sfs_forget_space *spaces; unsigned nspaces;
+};
+/* Gives up a disk that won't return, with what only it holds. look_only: says what that would be, and changes nothing. out: sfs_forget_free. */
+int sfs_pool_disk_forget(struct sfs_pool *p, const char *disk, bool look_only, struct sfs_forget *out, struct sfs_error *err);
+void sfs_forget_free(struct sfs_forget *f);
+/* Spreads slabs evenly over the disks, by a job. */
+int sfs_pool_rebalance(struct sfs_pool *p, uint64_t *job, struct sfs_error *err);
 
-/* Pool properties: "heal-delay" (duration). */
+/* Jobs (fs/job/job.h). wait: 0 done; -ETIMEDOUT; else what it ended or waits with, and its words. */
+int sfs_pool_job_order(struct sfs_pool *p, uint64_t id, enum sfs_job_order order, struct sfs_error *err);
+int sfs_pool_job_wait(struct sfs_pool *p, uint64_t id, uint64_t timeout_ns, char text[256]);
+
+/* Pool properties: "heal-delay" (duration), "job-rate" (auto, unlimited, or bytes a second), "error-limit" (errors after which a disk is retired; 0: never). */
 int sfs_pool_prop_set(struct sfs_pool *p, const char *key, const char *value, struct sfs_error *err);
 int sfs_pool_prop_get(struct sfs_pool *p, const char *key, char *out, size_t cap, struct sfs_error *err);
 

@@ -13,8 +13,18 @@
 #include "fs/data/commit.h"
 #include "fs/job/heal.h"
 #include "fs/pool/discover.h"
+#include "fs/job/job.h"
 #include "fs/pool/pool.h"
 #include "fs/pool/registry.h"
+
+/* How it stands with a disk that is not here, or was not (maintain.c). Under admin. */
+struct sfs_pool_away {
+    bool told;                   /* its loss is recorded */
+    bool urgent;                 /* a hot spare has stepped in for it: what it held is due without delay */
+    uint64_t retry_ns;           /* when to look for it again */
+    unsigned losses;             /* since it last stayed for a while: one that flaps is tried more and more seldom */
+    uint64_t since_ns;           /* when it was last attached */
+};
 
 /* One disk of the pool, present or not. */
 struct sfs_pool_disk {
@@ -26,13 +36,13 @@ struct sfs_pool_disk {
     struct sfs_disk *disk;       /* NULL: missing */
     bool replica;                /* holds one, as the labels of this epoch say */
     bool stale;                  /* present, its label is of an older epoch: data only */
-    bool lost_told;              /* its loss is recorded */
+    bool leaving;                /* it is being taken out: no replica is made on it */
+    struct sfs_pool_away away;
+    uint64_t replica_retry_ns;   /* not before: the last replica made on it failed */
+    uint64_t read_seen, write_seen; /* errors of its handle that are in the counts of its member already */
     uint64_t repaired_told;      /* blocks, as last told by an event */
     bool suspect;                /* under lock: what is on it may not be what was written to it (suspect.c) */
     uint64_t opened_generation;  /* of its label, as it was when it was opened */
-    uint64_t retry_ns;           /* when to look for it again */
-    unsigned losses;             /* since it last stayed for a while: one that flaps is tried more and more seldom */
-    uint64_t since_ns;           /* when it was last attached */
     struct sfs_pool *pool;
 };
 
@@ -75,6 +85,7 @@ struct sfs_pool {
     uint64_t catalog_room_bytes; /* atomic: as last measured */
     struct sfs_data *data;
     struct sfs_heal *heal;
+    struct sfs_jobs *jobs;       /* NULL: opened read-only */
     struct sfs_job_row heal_job; /* of the heal thread: the run under way, or the last */
     bool heal_now;               /* without the delay; atomic */
     uint64_t heal_now_until_run; /* heal_now ends with this run of the job; 0: not set */
@@ -107,12 +118,14 @@ void sfs_pool_on_replica_mended(void *ctx, int id, const char *what);
 unsigned sfs_pool_replicas_wanted(struct sfs_pool *p);
 /* Adds replicas while there are fewer than wanted and a disk can take one. Called by the maintainer and at open. */
 void sfs_pool_mend_replicas(struct sfs_pool *p);
+void sfs_pool_mend_replicas_locked(struct sfs_pool *p); /* admin held */
 
 /* maintain.c */
 int sfs_pool_maintain_start(struct sfs_pool *p);
 void sfs_pool_maintain_stop(struct sfs_pool *p);
 void sfs_pool_wake(struct sfs_pool *p);
 void sfs_pool_look_after_disks(struct sfs_pool *p, bool now); /* sees what has gone or returned; now: without waiting for the time to look again. Takes admin */
+void sfs_pool_wait_readers(struct sfs_pool *p); /* until nobody uses a disk handle that was taken out before */
 void sfs_pool_flush_events(struct sfs_pool *p);
 void sfs_pool_queue_event(struct sfs_pool *p, const char *severity, const char *kind, const char *subject, const char *text);
 void sfs_pool_disk_state_changed(struct sfs_disk *disk, void *ctx); /* ctx: struct sfs_pool_disk */
@@ -125,7 +138,40 @@ void sfs_pool_want_recheck(struct sfs_pool *p);
 /* watch.c: events when redundancy is lost and is back, and when the pool or a space fills up. The maintainer's */
 void sfs_pool_watch_begin(struct sfs_pool *p); /* before it: what is so when the pool is opened is no news */
 void sfs_pool_watch(struct sfs_pool *p);
+/* jobs.c */
+int sfs_pool_jobs_open(struct sfs_pool *p, bool go_on);
+void sfs_pool_apply_rate(struct sfs_pool *p);
+void sfs_pool_empty_by_usage(struct sfs_pool *p, uint64_t *job); /* begins to evacuate disks whose usage says that they hold no data */
+/* leave.c: takes a disk without slabs out of the pool; a present one gets its label and files taken off. -EAGAIN: it has slabs again. admin held */
+int sfs_pool_disk_leave(struct sfs_pool *p, struct sfs_pool_disk *pd);
+/* room.c */
+struct sfs_pool_move {
+    unsigned slabs, placed;      /* that have to go elsewhere; that find a place */
+    unsigned hopeless;           /* with no copy on the disks that are here */
+    uint64_t free_slabs;         /* on the disks that may take them */
+};
+/* Could the slabs of a disk (those in slots from from_slot on) go elsewhere? lost: as if the disk were lost now: hot spares step in, what has no other copy is hopeless. */
+int sfs_pool_could_move(struct sfs_pool *p, int disk, uint64_t from_slot, bool lost, struct sfs_pool_move *out);
+/* disks.c */
+extern const char *const sfs_usage_names[]; /* by enum sfs_usage; NULL at the end */
+int sfs_pool_store_disk_row(struct sfs_pool *p, struct sfs_disk_row *row); /* durably, the data layer too */
+int sfs_pool_store_capacity(struct sfs_pool *p, int disk, uint64_t slabs);
+int sfs_pool_no_such_disk(struct sfs_pool *p, const char *name, struct sfs_error *err);
+/* Refuse, with the numbers: the other disks are too few for the spaces; or cannot take the slabs (in slots from from_slot on). what: "removed" */
+int sfs_pool_check_rest(struct sfs_pool *p, int disk, struct sfs_error *err);
+int sfs_pool_check_room(struct sfs_pool *p, int disk, uint64_t from_slot, const char *what, struct sfs_error *err);
+int sfs_pool_store_usage(struct sfs_pool *p, int disk, enum sfs_usage usage); /* durably. admin held, or a job's function */
+const char *sfs_pool_disk_name(struct sfs_pool *p, int id, char out[SFS_NAME_MAX + 1]);
+struct sfs_pool_disk *sfs_pool_disk_by_id(struct sfs_pool *p, int id);
+/* usage.c */
+/* A disk has been lost: a hot spare, if there is one, takes data from now on, and what the disk held is due at once. admin held */
+bool sfs_pool_spare_steps_in(struct sfs_pool *p, struct sfs_pool_disk *lost);
+/* Retires disks with too many errors; empties those that may not hold what they hold. Now and then. */
+void sfs_pool_look_after_usage(struct sfs_pool *p);
+/* admin.c */
+int sfs_pool_writable(struct sfs_pool *p, struct sfs_error *err);
 /* heal.c */
+bool sfs_pool_lost_for_long(struct sfs_pool *p, int disk); /* lost, and the delay before healing is over */
 bool sfs_pool_heal_due(struct sfs_pool *p); /* is any slab due to be built anew that was not tried since things last changed */
 int sfs_pool_heal_start(struct sfs_pool *p);
 /* suspect.c */

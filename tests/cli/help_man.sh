@@ -41,7 +41,7 @@ while read -r command; do
     awk -v command="$command" 'length($0) > 80 { print "FAIL: too wide in the help of " command ": " $0; bad = 1 } END { exit bad }' "$work/text" || failed=1
 done < "$work/commands"
 
-for group in pool disk space; do
+for group in pool disk job space; do
     "$program" $group --help > "$work/group" || fail "spacesfs $group --help: exit status $?"
     grep -q "spacesfs-$group(8)" "$work/group" || fail "spacesfs $group --help doesn't name its page"
     [ -f "$man/spacesfs-$group.8" ] || fail "there is no page spacesfs-$group.8"

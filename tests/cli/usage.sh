@@ -75,7 +75,7 @@ expect 2 'space set: A space has no setting `sise`\. Did you mean size\?.*' spac
 expect 2 'space set: `size` is not of the form KEY=VALUE\..*' space set tank/a size
 expect 2 'pool set: `heal-delay` is not of the form KEY=VALUE\..*' pool set tank heal-delay
 expect 2 'disk set: `name` is not of the form KEY=VALUE\..*' disk set tank d1 name
-expect 2 'disk set: A disk has no setting `nmae`\. There is: name\..*' disk set tank d1 nmae=x
+expect 2 'disk set: A disk has no setting `nmae`\. There are: name, usage, capacity\..*' disk set tank d1 nmae=x
 
 # Pools that aren't there
 expect 1 '.*tank.*' pool get tank

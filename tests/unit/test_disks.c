@@ -1,0 +1,304 @@
+/* Disks that come and go, on sim disks: what leaves them is verified to be elsewhere, whatever happens meanwhile. */
+#include "tests/unit/file_fixture.h"
+
+#include "fs/job/evacuate.h"
+
+#define DONE_NS 3600000000000ull /* of virtual time */
+
+static void begin_with(struct fixture *f, struct file *t, const unsigned *mib, unsigned disks, enum sfs_resiliency r,
+                       unsigned files_mib)
+{
+    make_pool(f, mib, disks);
+    open_pool(f);
+    make_space(f, "docs", r);
+    use_space(f, "docs");
+    file_open(t, f);
+    for (unsigned i = 0; i < files_mib; i++)
+        cr_assert_eq(file_write(t, MIB), 0);
+    cr_assert_eq(sfs_commit_wait(sfs_pool_data(f->pool), false), 0);
+}
+
+static void end_with(struct fixture *f, struct file *t)
+{
+    file_close(t);
+    close_pool(f);
+}
+
+static void reopen(struct fixture *f, struct file *t, const char *which)
+{
+    uint64_t ino = t->ino;
+    struct sfs_error err = {0};
+    end_with(f, t);
+    cr_assert_eq(try_open(f, which, &err), 0, "%s", err.text);
+    use_space(f, "docs");
+    file_open(t, f);
+    file_reload(t, ino);
+}
+
+static void wait_job(struct fixture *f, uint64_t job)
+{
+    char text[256] = "";
+    int rc = sfs_pool_job_wait(f->pool, job, DONE_NS, text);
+    cr_assert_eq(rc, 0, "job %llu: %d %s", (unsigned long long)job, rc, text);
+}
+
+static uint64_t remove_disk(struct fixture *f, const char *name)
+{
+    struct sfs_error err = {0};
+    uint64_t job = 0;
+    cr_assert_eq(sfs_pool_disk_remove(f->pool, name, &job, &err), 0, "%s", err.text);
+    cr_assert_neq(job, 0);
+    return job;
+}
+
+static const struct sfs_disk_info *disk_in(const struct sfs_pool_info *info, const char *name)
+{
+    for (unsigned i = 0; i < info->ndisks; i++)
+        if (!strcmp(info->disks[i].row.name, name))
+            return &info->disks[i];
+    return NULL;
+}
+
+/* What `status` says of a disk. */
+static bool disk_now(struct fixture *f, const char *name, struct sfs_disk_info *out)
+{
+    struct sfs_pool_info *info;
+    cr_assert_eq(sfs_pool_info(f->pool, &info), 0);
+    const struct sfs_disk_info *d = disk_in(info, name);
+    if (d)
+        *out = *d;
+    sfs_pool_info_free(info);
+    return d != NULL;
+}
+
+static bool bears_label(struct fixture *f, const char *path)
+{
+    struct sfs_disk_probe *p = calloc(1, sizeof(*p));
+    cr_assert_eq(sfs_disk_probe(f->env, path, f->world, p, NULL), 0);
+    bool has = p->has_label;
+    free(p);
+    return has;
+}
+
+/* Everything is whole, and any one disk may go (mirror2). */
+static void check_redundancy(struct fixture *f)
+{
+    uint64_t *ids;
+    unsigned n;
+    cr_assert_eq(sfs_group_ids(sfs_pool_data(f->pool), &ids, &n), 0);
+    for (unsigned i = 0; i < n; i++) {
+        struct sfs_group_info g;
+        uint64_t bad, lost;
+        cr_assert_eq(sfs_group_info(sfs_pool_data(f->pool), ids[i], &g), 0);
+        cr_assert_eq(g.missing, 0, "group %llu misses %u slabs", (unsigned long long)g.id, g.missing);
+        for (unsigned k = 0; k < g.nslabs; k++)
+            for (unsigned m = 0; m < k; m++)
+                cr_assert(k / g.copies != m / g.copies || g.slabs[k].disk != g.slabs[m].disk, "two copies on one disk");
+        cr_assert_eq(sfs_verify_group(sfs_pool_data(f->pool), ids[i], NULL, NULL, &bad, &lost), 0);
+        cr_assert_eq(bad + lost, 0);
+    }
+    if (n)
+        free(ids);
+}
+
+/* --- remove --------------------------------------------------------------------------------------------------------- */
+
+static void body_remove(struct fixture *f)
+{
+    struct file t;
+    struct sfs_disk_info d;
+    begin_with(f, &t, (unsigned[]){24, 24, 24, 24}, 4, SFS_MIRROR2, 12);
+    uint64_t job = remove_disk(f, "b");
+    for (unsigned i = 0; i < 4; i++)
+        cr_assert_eq(file_write(&t, MIB), 0, "writes go on");
+    wait_job(f, job);
+    cr_assert_not(disk_now(f, "b", &d), "it has left");
+    cr_assert_not(bears_label(f, "sim:b"), "and is blank");
+    cr_assert_eq(file_check(&t), 0);
+    check_redundancy(f);
+    reopen(f, &t, "sim:a");
+    cr_assert_not(disk_now(f, "b", &d));
+    cr_assert_eq(file_check(&t), 0);
+    sfs_sim_vanish(f->world, "c");
+    cr_assert_eq(file_check(&t), 0, "redundancy is what it was");
+    end_with(f, &t);
+}
+
+Test(disks, a_removed_disk_leaves_nothing_behind)
+{
+    for (uint64_t seed = 1; seed <= 5; seed++)
+        in_sim(seed, body_remove);
+}
+
+static void body_remove_first(struct fixture *f)
+{
+    /* The one by which the pool was opened, with a replica; then the next, until one is left. */
+    struct file t;
+    begin_with(f, &t, (unsigned[]){24, 24, 24, 24, 24}, 5, SFS_SIMPLE, 8);
+    wait_job(f, remove_disk(f, "a"));
+    wait_job(f, remove_disk(f, "b"));
+    wait_job(f, remove_disk(f, "c"));
+    wait_job(f, remove_disk(f, "d"));
+    struct sfs_error err = {0};
+    uint64_t job;
+    cr_assert_eq(sfs_pool_disk_remove(f->pool, "e", &job, &err), -EINVAL);
+    cr_assert(strstr(err.text, "only disk"), "%s", err.text);
+    cr_assert_eq(file_check(&t), 0);
+    struct sfs_disk_spec back[] = {{.path = "sim:a"}, {.path = "sim:b"}};
+    cr_assert_eq(sfs_pool_disk_add(f->pool, back, 2, false, NULL, &err), 0, "%s", err.text);
+    reopen(f, &t, "sim:a");
+    cr_assert_eq(file_check(&t), 0);
+    end_with(f, &t);
+}
+
+Test(disks, one_after_the_other_may_be_removed_and_added_again)
+{
+    in_sim(3, body_remove_first);
+}
+
+static void body_refused(struct fixture *f)
+{
+    struct file t;
+    struct sfs_error err = {0};
+    struct sfs_disk_info d;
+    uint64_t job;
+    begin_with(f, &t, (unsigned[]){16, 16, 16}, 3, SFS_MIRROR2, 18);
+    cr_assert_eq(sfs_pool_disk_remove(f->pool, "b", &job, &err), -ENOSPC);
+    cr_assert(strstr(err.text, "slabs") && strstr(err.text, "MiB"), "with the numbers: %s", err.text);
+    cr_assert_eq(sfs_pool_disk_remove(f->pool, "x", &job, &err), -ENOENT);
+    cr_assert(disk_now(f, "b", &d));
+    cr_assert_eq(d.row.usage, SFS_USAGE_AUTO, "nothing has changed");
+    make_space(f, "safe", SFS_MIRROR3);
+    cr_assert_eq(sfs_pool_disk_remove(f->pool, "c", &job, &err), -ENOSPC);
+    cr_assert(strstr(err.text, "safe") && strstr(err.text, "needs 3"), "%s", err.text);
+    cr_assert_eq(file_check(&t), 0);
+    end_with(f, &t);
+}
+
+Test(disks, a_removal_that_cannot_be_is_refused_at_once)
+{
+    in_sim(4, body_refused);
+}
+
+static void body_twice(struct fixture *f)
+{
+    struct file t;
+    struct sfs_error err = {0};
+    uint64_t again;
+    begin_with(f, &t, (unsigned[]){24, 24, 24, 24}, 4, SFS_MIRROR2, 12);
+    cr_assert_eq(sfs_pool_prop_set(f->pool, "job-rate", "1M", &err), 0);
+    uint64_t job = remove_disk(f, "b");
+    cr_assert_eq(sfs_pool_disk_remove(f->pool, "b", &again, &err), -EALREADY);
+    cr_assert_eq(sfs_pool_disk_replace(f->pool, "b", "c", &again, &err), -EBUSY, "%s", err.text);
+    cr_assert_eq(sfs_pool_disk_set(f->pool, "b", "usage", "auto", &again, &err), -EBUSY, "%s", err.text);
+    /* Paused it stays paused, also over a restart; cancelled the disk is used again. */
+    cr_assert_eq(sfs_pool_job_order(f->pool, job, SFS_JOB_PAUSE, &err), 0, "%s", err.text);
+    cr_assert_eq(sfs_pool_job_order(f->pool, job, SFS_JOB_PAUSE, &err), -EALREADY);
+    reopen(f, &t, "sim:a");
+    struct sfs_pool_info *info;
+    cr_assert_eq(sfs_pool_info(f->pool, &info), 0);
+    cr_assert_str_eq(info->jobs[0].row.state, "paused");
+    cr_assert_eq(disk_in(info, "b")->row.usage, SFS_USAGE_RETIRED);
+    sfs_pool_info_free(info);
+    cr_assert_eq(sfs_pool_job_order(f->pool, job, SFS_JOB_RESUME, &err), 0, "%s", err.text);
+    cr_assert_eq(sfs_pool_job_order(f->pool, job, SFS_JOB_CANCEL, &err), 0, "%s", err.text);
+    struct sfs_disk_info d;
+    cr_assert(disk_now(f, "b", &d));
+    cr_assert_eq(d.row.usage, SFS_USAGE_AUTO);
+    cr_assert_eq(sfs_pool_job_order(f->pool, job, SFS_JOB_CANCEL, &err), -ENOENT);
+    cr_assert_eq(file_check(&t), 0);
+    check_redundancy(f);
+    end_with(f, &t);
+}
+
+Test(disks, jobs_contradict_pause_and_are_cancelled)
+{
+    in_sim(5, body_twice);
+}
+
+/* A crash at the n-th I/O of a removal: when the pool is opened again it goes on by itself. */
+static uint64_t crash_at;
+static bool crash_met;
+
+static void body_crash(struct fixture *f)
+{
+    struct file t;
+    struct sfs_error err = {0};
+    struct sfs_disk_info d;
+    uint64_t job = 0, ino;
+    begin_with(f, &t, (unsigned[]){24, 24, 24, 24}, 4, SFS_MIRROR2, 6);
+    ino = t.ino;
+    sfs_sim_crash_at(f->world, crash_at, crash_at % 2);
+    if (!sfs_pool_disk_remove(f->pool, "b", &job, &err)) {
+        char text[256];
+        sfs_pool_job_wait(f->pool, job, DONE_NS, text);
+    }
+    crash_met = sfs_sim_crashed(f->world);
+    sfs_sim_crash_at(f->world, 0, false);
+    if (!crash_met) {
+        end_with(f, &t);
+        return;
+    }
+    file_close(&t);
+    sfs_pool_volume_put(f->pool, f->vol);
+    f->vol = NULL;
+    sfs_pool_close(f->pool);
+    sfs_sim_revive(f->world);
+    err = (struct sfs_error){0};
+    cr_assert_eq(try_open(f, "sim:a", &err), 0, "crash at %llu: %s", (unsigned long long)crash_at, err.text);
+    use_space(f, "docs");
+    file_open(&t, f);
+    file_reload(&t, ino);
+    cr_assert_geq(t.n, 6);
+    cr_assert_eq(file_check(&t), 0);
+    if (job && disk_now(f, "b", &d)) {
+        char text[256] = "";
+        int rc = sfs_pool_job_wait(f->pool, job, DONE_NS, text);
+        cr_assert_eq(rc, 0, "crash at %llu: %d %s", (unsigned long long)crash_at, rc, text);
+        cr_assert_not(disk_now(f, "b", &d));
+        cr_assert_not(bears_label(f, "sim:b"));
+    }
+    cr_assert_eq(file_check(&t), 0);
+    check_redundancy(f);
+    end_with(f, &t);
+}
+
+Test(disks, a_removal_goes_on_after_a_crash_anywhere)
+{
+    crash_met = true;
+    for (crash_at = 1; crash_met && crash_at < 3000; crash_at += 1 + crash_at / 20)
+        in_sim(100 + crash_at, body_crash);
+    cr_assert_gt(crash_at, 50, "there is something to interrupt");
+}
+
+/* Another disk is lost in the middle: what it held is healed, what is to be moved is moved. */
+static void body_second_loss(struct fixture *f)
+{
+    struct file t;
+    struct sfs_error err = {0};
+    struct sfs_disk_info d;
+    begin_with(f, &t, (unsigned[]){32, 32, 32, 32, 32}, 5, SFS_MIRROR2, 16);
+    uint64_t job = remove_disk(f, "b");
+    for (unsigned i = 0; i < sfs_env_rand(f->env) % 40; i++)
+        sfs_env_yield(f->env);
+    sfs_sim_vanish(f->world, "c");
+    cr_assert_eq(file_check(&t), 0);
+    cr_assert_eq(sfs_pool_heal(f->pool, true, &err), 0, "%s", err.text);
+    char text[256] = "";
+    int rc = 0;
+    for (unsigned i = 0; i < 100 && (rc = sfs_pool_job_wait(f->pool, job, DONE_NS, text)) != 0; i++)
+        sfs_env_sleep_ns(f->env, 1000000000ull);
+    cr_assert_eq(rc, 0, "%s", text);
+    cr_assert_not(disk_now(f, "b", &d));
+    cr_assert_eq(file_check(&t), 0);
+    check_redundancy(f);
+    sfs_sim_vanish(f->world, "d");
+    cr_assert_eq(file_check(&t), 0);
+    end_with(f, &t);
+}
+
+Test(disks, a_second_loss_in_the_middle_of_a_removal)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++)
+        in_sim(seed, body_second_loss);
+}
