@@ -115,15 +115,22 @@ static void op_release(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *f
     sfs_fuse_reply_rc(req, 0);
 }
 
+/* For the two operations with which the kernel does not say whether set-id bits may stay: root's may. */
+static int drop_privileges(fuse_req_t req, struct sfs_file *file)
+{
+    return sfs_vfs_drop_privileges(file, fuse_req_ctx(req)->uid != 0);
+}
+
 static void op_fallocate(fuse_req_t req, fuse_ino_t node, int mode, off_t off, off_t len,
                          struct fuse_file_info *fi)
 {
+    int rc;
+
     (void)node;
-    if (off < 0 || len <= 0) {
-        sfs_fuse_reply_rc(req, -EINVAL);
-        return;
-    }
-    sfs_fuse_reply_rc(req, sfs_vfs_fallocate(sfs_fuse_file(fi), mode, (uint64_t)off, (uint64_t)len));
+    rc = off < 0 || len <= 0 ? -EINVAL : drop_privileges(req, sfs_fuse_file(fi));
+    if (rc == 0)
+        rc = sfs_vfs_fallocate(sfs_fuse_file(fi), mode, (uint64_t)off, (uint64_t)len);
+    sfs_fuse_reply_rc(req, rc);
 }
 
 static void op_lseek(fuse_req_t req, fuse_ino_t node, off_t off, int whence, struct fuse_file_info *fi)
@@ -154,8 +161,10 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t node_in, off_t off_in,
     }
     if (len > COPY_MAX)
         len = COPY_MAX;
-    rc = sfs_vfs_copy_range(sfs_fuse_file(fi_in), (uint64_t)off_in, sfs_fuse_file(fi_out), (uint64_t)off_out,
-                            len, &n);
+    rc = drop_privileges(req, sfs_fuse_file(fi_out));
+    if (rc == 0)
+        rc = sfs_vfs_copy_range(sfs_fuse_file(fi_in), (uint64_t)off_in, sfs_fuse_file(fi_out),
+                                (uint64_t)off_out, len, &n);
     if (rc < 0)
         sfs_fuse_reply_rc(req, rc);
     else

@@ -200,6 +200,19 @@ int sfs_vfs_write(struct sfs_file *f, const void *data, size_t len, uint64_t off
     return rc;
 }
 
+int sfs_vfs_drop_privileges(struct sfs_file *f, bool set_id)
+{
+    struct sfs_inode *i = f->inode;
+    int rc = sfs_vfs_writable(f->vfs);
+
+    if (rc)
+        return rc;
+    sfs_inode_modify_begin(i);
+    rc = set_id ? sfs_inode_kill_priv(i) : sfs_inode_drop_capability(i);
+    sfs_inode_modify_end(i);
+    return rc;
+}
+
 /* --- attributes ----------------------------------------------------------------------------------------- */
 
 int sfs_vfs_getattr(struct sfs_vfs *vfs, uint64_t ino, struct stat *st)

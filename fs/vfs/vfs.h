@@ -76,6 +76,7 @@ int sfs_vfs_read(struct sfs_file *f, void *out, size_t len, uint64_t off, size_t
 /* All or nothing, except that a full space may store a first part (*n < len). append: at the end, atomically (off is ignored). killpriv: the writer may not keep set-id bits. security.capability goes with every
  * write. */
 int sfs_vfs_write(struct sfs_file *f, const void *data, size_t len, uint64_t off, bool append, bool killpriv, size_t *n);
+int sfs_vfs_drop_privileges(struct sfs_file *f, bool set_id); /* before its contents change by other ways than write: security.capability goes, and set-id bits if the caller may not keep them */
 int sfs_vfs_flush(struct sfs_file *f);                     /* close(2) of one descriptor: reports a write-back error that this open file has not yet seen, once */
 int sfs_vfs_fsync(struct sfs_file *f, bool datasync);      /* durable on return; reports write-back errors once per open file */
 int sfs_vfs_fsyncdir(struct sfs_vfs *vfs, uint64_t ino);
