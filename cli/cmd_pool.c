@@ -230,7 +230,7 @@ int sfs_cmd_pool_destroy(struct sfs_cli *c)
 }
 
 /* --- properties ------------------------------------------------------------------------------------------ */
-static const char *const pool_keys[] = {"heal-delay", "job-rate", "error-limit"};
+static const char *const pool_keys[] = {"heal-delay", "job-rate", "error-limit", "scrub-every"};
 
 int sfs_cmd_pool_set(struct sfs_cli *c)
 {

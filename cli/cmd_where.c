@@ -72,7 +72,7 @@ static int locate(const char *file, struct place *p, struct sfs_error *err)
 
 /* --- words ----------------------------------------------------------------------------------------------- */
 struct tally {
-    uint64_t whole, short_of_copies, lost; /* bytes */
+    uint64_t whole, short_of_copies, lost, damaged; /* bytes */
 };
 
 /* "d1+d2": the copies; over several columns "d1+d2, d3+d4". What isn't online stands in brackets. Counts
@@ -138,9 +138,11 @@ static void describe_piece(const json_t *piece, struct row *r, struct tally *sum
     snprintf(r->resiliency, sizeof(r->resiliency), "%s", sfs_json_text(piece, "resiliency"));
     places_text(sfs_json_array(piece, "places"), r->disks, sizeof(r->disks), &weak, &dead);
     bool lost = dead > parity_of(r->resiliency);
+    uint64_t damaged = sfs_json_u64(piece, "damaged");
     *(lost ? &sum->lost : weak ? &sum->short_of_copies : &sum->whole) += r->len;
-    r->tone = lost ? SFS_TONE_BAD : weak ? SFS_TONE_WARN : SFS_TONE_GOOD;
-    r->state = lost ? "lost" : weak ? "degraded" : "whole";
+    sum->damaged += lost ? 0 : damaged;
+    r->tone = lost || damaged ? SFS_TONE_BAD : weak ? SFS_TONE_WARN : SFS_TONE_GOOD;
+    r->state = lost ? "missing" : damaged ? "damaged" : weak ? "degraded" : "whole";
 }
 
 static void add_row(struct rows *rows, const struct row *r, bool sums)
@@ -207,12 +209,16 @@ static void print_where(const struct sfs_cli *c, const char *file, const json_t 
         printf(", kept in the pool's catalog, on every disk that holds a replica of it.\n");
     else if (rows.n == 0)
         printf(", without stored data (empty, or all holes).\n");
+    else if (sum.damaged)
+        printf(", damaged: no good copy is left of %s.\n", sfs_ui_size(c, sum.damaged, part));
     else if (sum.lost)
-        printf(", of which %s can't be read now.\n", sfs_ui_size(c, sum.lost, part));
+        printf(", of which %s can't be read without the disks that are missing.\n",
+               sfs_ui_size(c, sum.lost, part));
     else if (sum.short_of_copies)
-        printf(", all readable; %s of it short of copies.\n", sfs_ui_size(c, sum.short_of_copies, part));
+        printf(", all readable, but %s of it with fewer copies than it should have.\n",
+               sfs_ui_size(c, sum.short_of_copies, part));
     else
-        printf(", whole.\n");
+        printf(", all copies are there.\n");
     if (rows.n)
         print_rows(c, &rows, sums);
     if (sfs_json_true(result, "truncated"))

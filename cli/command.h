@@ -119,5 +119,7 @@ int sfs_cmd_where(struct sfs_cli *c);
 int sfs_cmd_completion(struct sfs_cli *c);
 int sfs_cmd_metrics(struct sfs_cli *c);
 int sfs_cmd_damage(struct sfs_cli *c);
+int sfs_cmd_impact(struct sfs_cli *c);
+int sfs_cmd_scrub(struct sfs_cli *c);
 
 #endif

@@ -56,6 +56,12 @@ static const struct sfs_option where_options[] = {
     {"pieces", 'p', NULL, "Show every run of the file, in order, instead of sums by disks."},
     {NULL, 0, NULL, NULL}};
 
+static const struct sfs_option scrub_options[] = {
+    {"wait", 'w', NULL, "Return when it is done, with a progress bar on a terminal; then show what was found."},
+    {"stop", 's', NULL, "Stop the one that is under way; the next begins anew. (To go on later: spacesfs job pause.)"},
+    {"report", 'r', NULL, "Show what the last one has found, or this one so far: by disk and by file."},
+    {NULL, 0, NULL, NULL}};
+
 static const struct sfs_option heal_options[] = {
     {"wait", 'w', NULL, "Return when all that can be healed has been, with a progress bar on a terminal."},
     {NULL, 0, NULL, NULL}};
@@ -99,7 +105,8 @@ const struct sfs_command sfs_commands[] = {
      "by default; 30s, 1h, "
      "2d ...).\njob-rate=auto|unlimited|SIZE: how fast background jobs may move data, in bytes a second. auto (the "
      "default): full speed while no program reads or writes, a quarter otherwise.\nerror-limit=N: a disk with more "
-     "read, write and checksum errors than that is retired by itself (100 by default; 0: never)."},
+     "read, write and checksum errors than that is retired by itself (100 by default; 0: never).\nscrub-every=off|DURATION: how "
+     "often the pool is scrubbed by itself (30d by default; 1h at least)."},
     {"pool get", "POOL [KEY...]", 1, -1, SFS_OPT_JSON, NULL, sfs_cmd_pool_get, "Show properties of a pool",
      "Keys are those of `spacesfs pool set`. Without one, all are shown."},
     {"disk list", "POOL", 1, 1, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_disk_list,
@@ -173,6 +180,15 @@ const struct sfs_command sfs_commands[] = {
      "damaged: no good copy is left of some of the data; restore the file from a backup, or delete it. "
      "missing: the data lies on disks that are missing, and comes back with them. The list is kept with the "
      "pool; a file leaves it when it is rewritten, deleted, or good again. Exit status: 0 none, 1 some."},
+    {"scrub", "POOL", 1, 1, SFS_OPT_JSON | SFS_OPT_BYTES, scrub_options, sfs_cmd_scrub,
+     "Read every copy of everything, compare, and repair what is bad",
+     "Runs in the background, and leaves programs their share of the disks. It goes on after a restart. By "
+     "itself a pool is scrubbed once a month: see scrub-every in `spacesfs pool set`. When the pool is not "
+     "mounted, this command scrubs, and returns when it is done."},
+    {"impact", "POOL DISK", 2, 2, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_impact,
+     "What would be lost, or at risk, if a disk went now",
+     "And whether the other disks could heal it. Changes nothing. Exit status: 0 nothing would be lost, 1 "
+     "something would be, or it could not be told."},
     {"where", "FILE...", 1, -1, SFS_OPT_JSON | SFS_OPT_BYTES, where_options, sfs_cmd_where,
      "Which disks hold a file, and in what state", "FILE is a file in a mounted space."},
     {"metrics", "[POOL]", 0, 1, 0, NULL, sfs_cmd_metrics, "The state of pools as metrics for Prometheus",

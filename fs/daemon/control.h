@@ -48,8 +48,16 @@
  *   where {"space", "path"}
  *                       -> {"size", "inline": bool, "truncated"?: true when there are more pieces than fit,
  *                           "pieces": [{"off", "len", "group", "resiliency",
+ *                                       "damaged": bytes without a good copy,
  *                                       "places": [{"column", "copy", "disk", "slot", "online"}]}]}
  *                          neighbours that lie alike are one piece
+ *   scrub {"wait"?, "stop"?}  -> {"job", "text"?}, or {} with stop
+ *   scrub-report        -> {"state", "result", "started", "ended", "last", "next": 0 = not by itself,
+ *                           "disks": [{"disk", "bytes"}], "files": [{"space", "path", "disk", "bytes"}]:
+ *                           rewritten from good copies, "damage": as above}
+ *   impact {"disk"}     -> {"disk", "online", "spaces": [{"name", "resiliency", "lost": {"files", "bytes"},
+ *                           "at_risk": {...}, "weaker": {...}}], "examples": [{"space", "path"}], "slabs",
+ *                           "slabs_placed", "slabs_hopeless", "can_heal", "replicas_left"}
  *   sync
  * A daemon's only:
  *   mount {"space", "dir", "options"?, "source"} -> {"dir"}

@@ -52,6 +52,11 @@ json_t *sfs_control_pool_get(struct sfs_control_call *c);
 json_t *sfs_control_heal(struct sfs_control_call *c);
 json_t *sfs_control_where(struct sfs_control_call *c);
 json_t *sfs_control_damage(struct sfs_control_call *c);
+/* The reply to a command that has begun a job (0: none was needed): when it has ended, with wait. */
+json_t *sfs_control_begun(struct sfs_control_call *c, int rc, uint64_t id, int wait, struct sfs_error *err);
+json_t *sfs_control_scrub(struct sfs_control_call *c);
+json_t *sfs_control_scrub_report(struct sfs_control_call *c);
+json_t *sfs_control_impact(struct sfs_control_call *c);
 json_t *sfs_control_damaged_json(const struct sfs_damaged *d); /* for status, too. NULL: no memory */
 
 #endif

@@ -35,8 +35,7 @@ static json_t *job_result(uint64_t id, const char *text)
     return sfs_control_ok(result, NULL);
 }
 
-/* The reply to a command that has begun a job (0: none was needed). */
-static json_t *begun(struct sfs_control_call *c, int rc, uint64_t id, int wait, struct sfs_error *err)
+json_t *sfs_control_begun(struct sfs_control_call *c, int rc, uint64_t id, int wait, struct sfs_error *err)
 {
     char text[256] = "";
 
@@ -68,7 +67,7 @@ json_t *sfs_control_disk_set(struct sfs_control_call *c)
                           "wait", &wait);
     if (rc == 0)
         rc = sfs_pool_disk_set(c->pool, disk, key, value, &id, &err);
-    return begun(c, rc, id, wait, &err);
+    return sfs_control_begun(c, rc, id, wait, &err);
 }
 
 json_t *sfs_control_disk_remove(struct sfs_control_call *c)
@@ -81,7 +80,7 @@ json_t *sfs_control_disk_remove(struct sfs_control_call *c)
     rc = sfs_control_args(c->request, &err, "{s:s, s?b !}", "disk", &disk, "wait", &wait);
     if (rc == 0)
         rc = sfs_pool_disk_remove(c->pool, disk, &id, &err);
-    return begun(c, rc, id, wait, &err);
+    return sfs_control_begun(c, rc, id, wait, &err);
 }
 
 json_t *sfs_control_disk_replace(struct sfs_control_call *c)
@@ -94,7 +93,7 @@ json_t *sfs_control_disk_replace(struct sfs_control_call *c)
     rc = sfs_control_args(c->request, &err, "{s:s, s:s, s?b !}", "disk", &disk, "with", &with, "wait", &wait);
     if (rc == 0)
         rc = sfs_pool_disk_replace(c->pool, disk, with, &id, &err);
-    return begun(c, rc, id, wait, &err);
+    return sfs_control_begun(c, rc, id, wait, &err);
 }
 
 static json_t *forget_json(const struct sfs_forget *f)
@@ -139,7 +138,7 @@ json_t *sfs_control_rebalance(struct sfs_control_call *c)
     rc = sfs_control_args(c->request, &err, "{s?b !}", "wait", &wait);
     if (rc == 0)
         rc = sfs_pool_rebalance(c->pool, &id, &err);
-    return begun(c, rc, id, wait, &err);
+    return sfs_control_begun(c, rc, id, wait, &err);
 }
 
 /* --- orders ----------------------------------------------------------------------------------- */
@@ -155,7 +154,7 @@ static json_t *order(struct sfs_control_call *c, enum sfs_job_order what)
         rc = sfs_error_set(&err, -EINVAL, "malformed request: \"job\" is a number from 1 on");
     if (rc == 0)
         rc = sfs_pool_job_order(c->pool, (uint64_t)id, what, &err);
-    return begun(c, rc, (uint64_t)id, wait && what == SFS_JOB_RESUME, &err);
+    return sfs_control_begun(c, rc, (uint64_t)id, wait && what == SFS_JOB_RESUME, &err);
 }
 
 json_t *sfs_control_job_pause(struct sfs_control_call *c)

@@ -14,7 +14,7 @@ struct pieces {
     json_t *list;
     bool is_inline, truncated;
     /* the last one, not yet in the list */
-    uint64_t off, len, group;
+    uint64_t off, len, group, damaged;
     char resiliency[16];
     struct sfs_place places[SFS_MAX_SLABS_PER_GROUP];
     unsigned nplaces;
@@ -44,8 +44,9 @@ static int put_last(struct pieces *p)
             json_decref(places);
             return -ENOMEM;
         }
-    piece = json_pack("{s:I, s:I, s:I, s:s, s:o}", "off", (json_int_t)p->off, "len", (json_int_t)p->len,
-                      "group", (json_int_t)p->group, "resiliency", p->resiliency, "places", places);
+    piece = json_pack("{s:I, s:I, s:I, s:s, s:I, s:o}", "off", (json_int_t)p->off, "len", (json_int_t)p->len,
+                      "group", (json_int_t)p->group, "resiliency", p->resiliency, "damaged",
+                      (json_int_t)p->damaged, "places", places);
     return json_array_append_new(p->list, piece) == 0 ? 0 : -ENOMEM;
 }
 
@@ -66,6 +67,7 @@ static int add_piece(void *ctx, uint64_t off, uint64_t len, uint64_t group, uint
     struct sfs_place places[SFS_MAX_SLABS_PER_GROUP];
     struct pieces *p = ctx;
     char resiliency[16];
+    uint64_t damaged;
     unsigned n;
     int rc;
 
@@ -76,8 +78,13 @@ static int add_piece(void *ctx, uint64_t off, uint64_t len, uint64_t group, uint
     rc = sfs_pool_places(p->pool, group, goff, slen, places, SFS_MAX_SLABS_PER_GROUP, &n, resiliency);
     if (rc < 0)
         return rc;
-    if (p->len > 0 && p->group == group && p->off + p->len == off && same_places(p, places, n)) {
+    damaged = sfs_pool_damaged_bytes(p->pool, group, goff, slen);
+    if (damaged > len)
+        damaged = len; /* of a compressed piece: all of it */
+    if (p->len > 0 && p->group == group && p->off + p->len == off && same_places(p, places, n) &&
+        !damaged == !p->damaged) {
         p->len += len;
+        p->damaged += damaged;
         return 0;
     }
     rc = put_last(p);
@@ -86,6 +93,7 @@ static int add_piece(void *ctx, uint64_t off, uint64_t len, uint64_t group, uint
     p->off = off;
     p->len = len;
     p->group = group;
+    p->damaged = damaged;
     memcpy(p->resiliency, resiliency, sizeof(p->resiliency));
     memcpy(p->places, places, n * sizeof(places[0]));
     p->nplaces = n;

@@ -247,6 +247,22 @@ int sfs_damage_list(struct sfs_data *d, struct sfs_damage_row **out, unsigned *n
     return *out ? 0 : -ENOMEM;
 }
 
+uint64_t sfs_damage_bytes(struct sfs_data *d, uint64_t group, uint64_t from, uint64_t to)
+{
+    uint64_t sum = 0;
+    if (!sfs_damage_count(d))
+        return 0;
+    SFS_LOCK(d);
+    struct sfs_damage_entry *e = first_from(d, group, from > SFS_EXTENT_MAX ? from - SFS_EXTENT_MAX : 0);
+    for (; e && e->row.group == group && e->row.goff < to; e = RB_NEXT(sfs_damage_tree, &d->damage.tree, e)) {
+        uint64_t end = e->row.goff + e->row.len;
+        if (e->state != SFS_DAMAGE_GONE && end > from)
+            sum += (end < to ? end : to) - (e->row.goff > from ? e->row.goff : from);
+    }
+    SFS_UNLOCK(d);
+    return sum;
+}
+
 unsigned sfs_damage_take_new(struct sfs_data *d, struct sfs_damage_row *out, unsigned max)
 {
     struct sfs_damage_entry *e;

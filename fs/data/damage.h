@@ -9,6 +9,8 @@
 unsigned sfs_damage_count(struct sfs_data *d);
 /* All of them, by group and place; malloc'ed, the caller's to free. 0 or -ENOMEM. */
 int sfs_damage_list(struct sfs_data *d, struct sfs_damage_row **out, unsigned *n);
+/* How many bytes of a group's [from, to) are damaged. */
+uint64_t sfs_damage_bytes(struct sfs_data *d, uint64_t group, uint64_t from, uint64_t to);
 /* Those found since the last call, up to max; returns how many. */
 unsigned sfs_damage_take_new(struct sfs_data *d, struct sfs_damage_row *out, unsigned max);
 /* Reads up to max known places, after *cursor in their order (zeroed: from the first), and takes back what is good again. True when there are more. No lock held. */

@@ -12,6 +12,7 @@
 
 #define INTERLEAVE_DEFAULT (256u << 10)
 #define INTERLEAVE_MAX (16u << 20)
+#define SCRUB_EVERY_MIN_NS 3600000000000ull
 
 int sfs_pool_writable(struct sfs_pool *p, struct sfs_error *err)
 {
@@ -342,17 +343,28 @@ static int check_limit(const char *value, struct sfs_error *err)
     return 0;
 }
 
+static int check_scrub(const char *value, struct sfs_error *err)
+{
+    uint64_t ns;
+    if (!strcmp(value, "off"))
+        return 0;
+    if (sfs_duration_parse(value, "scrub-every", &ns, NULL) || ns < SCRUB_EVERY_MIN_NS)
+        return sfs_error_set(err, -EINVAL, "scrub-every: \"%.40s\" is not off, or a duration of at least an hour, as in 30d.", value);
+    return 0;
+}
+
 static const struct property {
     const char *key, *value; /* its default */
     int (*check)(const char *value, struct sfs_error *err);
-} properties[] = {{"heal-delay", "5m", check_delay}, {"job-rate", "auto", check_rate}, {"error-limit", "100", check_limit}};
+} properties[] = {{"heal-delay", "5m", check_delay}, {"job-rate", "auto", check_rate}, {"error-limit", "100", check_limit},
+                  {"scrub-every", "30d", check_scrub}};
 
 static const struct property *property_named(const char *key, struct sfs_error *err)
 {
     for (unsigned i = 0; i < sizeof(properties) / sizeof(properties[0]); i++)
         if (!strcmp(properties[i].key, key))
             return &properties[i];
-    sfs_error_set(err, -EINVAL, "a pool has no property %s. There are: heal-delay, job-rate, error-limit.", key);
+    sfs_error_set(err, -EINVAL, "a pool has no property %s. There are: heal-delay, job-rate, error-limit, scrub-every.", key);
     return NULL;
 }
 

@@ -140,6 +140,11 @@ void sfs_pool_damaged_free(struct sfs_damaged *o)
     free(o);
 }
 
+uint64_t sfs_pool_damaged_bytes(struct sfs_pool *p, uint64_t group, uint64_t goff, uint32_t slen)
+{
+    return sfs_damage_bytes(p->data, group, goff, goff + slen);
+}
+
 /* --- telling -------------------------------------------------------------------------------------------------------------------------------------------- */
 
 static void tell_file(struct sfs_pool *p, const struct sfs_file_tally *f, const char *path)

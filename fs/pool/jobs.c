@@ -5,7 +5,8 @@
  *   replace    disk=N to=M was=USAGE    the same, with another disk as the first choice
  *   evacuate   disk=N                   a disk whose usage is no longer auto
  *   shrink     disk=N slabs=S           empties the slots from S on, then that is its capacity
- *   rebalance                           spreads slabs evenly */
+ *   rebalance                           spreads slabs evenly
+ *   scrub                               reads and compares everything (scrub.c) */
 #include "fs/pool/pool_impl.h"
 
 #include <stdio.h>
@@ -154,6 +155,7 @@ static const struct sfs_job_kind kinds[] = {
     {"remove", run_remove, put_usage_back},  {"replace", run_replace, put_usage_back},
     {"evacuate", run_evacuate, put_auto_back}, {"shrink", run_shrink, put_limit_back},
     {"rebalance", run_rebalance, NULL},
+    {"scrub", sfs_pool_run_scrub, sfs_pool_scrub_cancelled},
 };
 
 /* --- the list ----------------------------------------------------------------------------------------------------------- */

@@ -98,6 +98,28 @@ struct sfs_damaged {
 int sfs_pool_damaged(struct sfs_pool *p, unsigned max, uint64_t max_rows, struct sfs_damaged **out);
 void sfs_pool_damaged_free(struct sfs_damaged *d);
 
+/* What the loss of a disk would mean. */
+struct sfs_impact_sum { uint64_t files, bytes; };
+struct sfs_impact_space {
+    int id;
+    char name[SFS_NAME_MAX + 1], resiliency[16];
+    struct sfs_impact_sum lost;      /* could not be read any more */
+    struct sfs_impact_sum risk;      /* all readable, but one more loss could cost it */
+    struct sfs_impact_sum weaker;    /* all readable, and it bears another loss */
+};
+struct sfs_impact {
+    bool online;                     /* false: it is away already, and this is how things are */
+    struct sfs_impact_space *spaces; unsigned nspaces; /* those with anything on it */
+    struct { char space[SFS_NAME_MAX + 1]; char *path; } *examples; /* of what would be lost, else at risk */
+    unsigned nexamples;
+    unsigned slabs, slabs_placed, slabs_hopeless; /* it holds; that would find a place on the others; that have no other copy */
+    bool can_heal;                   /* all that can be built anew would find a place */
+    unsigned replicas_left;          /* of the catalog */
+};
+/* Looks at all that the disk holds, without keeping others up. 0; -ENOENT no such disk; words in err. */
+int sfs_pool_impact(struct sfs_pool *p, const char *disk, struct sfs_impact **out, struct sfs_error *err);
+void sfs_pool_impact_free(struct sfs_impact *i);
+
 struct sfs_pool_info {
     char name[SFS_NAME_MAX + 1];
     struct sfs_uuid uuid;
@@ -128,6 +150,8 @@ struct sfs_place {
     bool online;
 };
 int sfs_pool_places(struct sfs_pool *p, uint64_t group, uint64_t goff, uint32_t slen, struct sfs_place *out, unsigned max, unsigned *n, char resiliency[16]);
+/* How many of these bytes are known to have no good copy on the disks that are here. */
+uint64_t sfs_pool_damaged_bytes(struct sfs_pool *p, uint64_t group, uint64_t goff, uint32_t slen);
 
 /* --- changing ------------------------------------------------------------------------------------------------------------------------------ */
 struct sfs_space_settings {          /* pointers that are NULL: default (create) or unchanged (set) */
@@ -172,12 +196,31 @@ int sfs_pool_rebalance(struct sfs_pool *p, uint64_t *job, struct sfs_error *err)
 int sfs_pool_job_order(struct sfs_pool *p, uint64_t id, enum sfs_job_order order, struct sfs_error *err);
 int sfs_pool_job_wait(struct sfs_pool *p, uint64_t id, uint64_t timeout_ns, char text[256]);
 
-/* Pool properties: "heal-delay" (duration), "job-rate" (auto, unlimited, or bytes a second), "error-limit" (errors after which a disk is retired; 0: never). */
+/* Pool properties: "heal-delay" (duration), "job-rate" (auto, unlimited, or bytes a second), "error-limit" (errors after which a disk is retired; 0: never),
+ * "scrub-every" (a duration, or off). */
 int sfs_pool_prop_set(struct sfs_pool *p, const char *key, const char *value, struct sfs_error *err);
 int sfs_pool_prop_get(struct sfs_pool *p, const char *key, char *out, size_t cap, struct sfs_error *err);
 
 /* Heals now all that is degraded, without the delay. With wait: returns when done; -EAGAIN with words when something could not be healed (what and why). */
 int sfs_pool_heal(struct sfs_pool *p, bool wait, struct sfs_error *err);
+/* Begins to scrub (fs/job/scrub.h), or goes on with one that was cut short. -EALREADY: it is being done. */
+int sfs_pool_scrub(struct sfs_pool *p, uint64_t *job, struct sfs_error *err);
+int sfs_pool_scrub_stop(struct sfs_pool *p, struct sfs_error *err); /* -ENOENT: none is under way. The next one begins anew */
+/* What the last scrub (or the one under way, so far) found. */
+struct sfs_scrub_file {
+    char space[SFS_NAME_MAX + 1], disk[SFS_NAME_MAX + 1];
+    char *path;                      /* NULL: it has no name */
+    uint64_t bytes;                  /* that were rewritten on that disk */
+};
+struct sfs_scrub_report {
+    int64_t started, ended, next;    /* unix seconds; next 0: not by itself. ended 0: it isn't at its end */
+    int64_t last;                    /* when one came to its end, or was stopped; 0: never */
+    char state[16], result[256];     /* of its job; "" when there was none yet */
+    struct sfs_scrub_file *files; unsigned nfiles; /* with copies that were bad and have been rewritten */
+    struct sfs_damaged *damaged;     /* and those with no good copy left */
+};
+int sfs_pool_scrub_report(struct sfs_pool *p, struct sfs_scrub_report **out);
+void sfs_pool_scrub_report_free(struct sfs_scrub_report *r);
 int sfs_pool_sync(struct sfs_pool *p);
 
 /* Offline: */

@@ -99,6 +99,7 @@ struct sfs_pool {
     void (*on_event)(void *ctx, const char *pool, const struct sfs_event_row *e);
     void *event_ctx;
     struct sfs_pool_watch watch; /* watch.c; the maintainer's alone */
+    uint64_t scrub_look_ns;      /* when to look whether a scrub is due; 0: not set */
     uint64_t unreadable_told, unreadable_again_ns;
     bool damage_told;            /* there is damage, and an event said so */
     bool damage_recheck;         /* known damage is being looked at again, from damage_cursor on */
@@ -170,6 +171,10 @@ bool sfs_pool_spare_steps_in(struct sfs_pool *p, struct sfs_pool_disk *lost);
 void sfs_pool_look_after_usage(struct sfs_pool *p);
 /* admin.c */
 int sfs_pool_writable(struct sfs_pool *p, struct sfs_error *err);
+/* scrub.c */
+int sfs_pool_run_scrub(struct sfs_job *j, void *ctx);
+void sfs_pool_scrub_cancelled(struct sfs_job *j, void *ctx);
+void sfs_pool_scrub_tick(struct sfs_pool *p);     /* begins one when it is due. The maintainer's */
 /* heal.c */
 bool sfs_pool_lost_for_long(struct sfs_pool *p, int disk); /* lost, and the delay before healing is over */
 bool sfs_pool_heal_due(struct sfs_pool *p); /* is any slab due to be built anew that was not tried since things last changed */
