@@ -64,6 +64,15 @@ say "events, where"
 spacesfs events p --json | while read -r line; do holds event '^$' <<< "$line"; done
 spacesfs where m/sub/big m/small --json | holds where '^$'
 
+say "impact, scrub"
+bring d1
+within 60 health_is p healthy
+spacesfs impact p d2 --json | holds impact '^$'
+spacesfs scrub p --wait --json | holds scrub '^(damage|disks\[|files\[)'
+is "$(spacesfs scrub p --report --json | jq -r .state)" done
+take d1
+within 40 health_is p degraded
+
 say "metrics say what the status says"
 spacesfs metrics p > metrics
 spacesfs status p --json > status.json || true
