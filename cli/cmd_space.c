@@ -211,6 +211,10 @@ int sfs_cmd_space_destroy(struct sfs_cli *c)
         code = confirm_destroy(c, which, space);
     if (code)
         return code;
-    json_t *result = sfs_request(c, which, json_pack("{s:s,s:s}", "cmd", "space-destroy", "name", space), 0);
-    return result ? sfs_request_done(c, result, "Destroyed space %s.", c->args[0]) : SFS_EXIT_FAILED;
+    bool wait = sfs_cli_flag(c, "wait");
+    json_t *result = sfs_request(c, which, json_pack("{s:s,s:s,s:b}", "cmd", "space-destroy", "name", space, "wait", wait),
+                                 SFS_REQUEST_WAIT_IN_PROCESS);
+    if (!result)
+        return SFS_EXIT_FAILED;
+    return sfs_request_done(c, result, c->by_daemon && !wait ? "Destroyed space %s. What it held is given back in the background." : "Destroyed space %s.", c->args[0]);
 }

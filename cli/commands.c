@@ -62,6 +62,10 @@ static const struct sfs_option scrub_options[] = {
     {"report", 'r', NULL, "Show what the last one has found, or this one so far: by disk and by file."},
     {NULL, 0, NULL, NULL}};
 
+static const struct sfs_option destroy_options[] = {
+    {"wait", 'w', NULL, "Return when all that it held has been given back, with a progress bar on a terminal."},
+    {NULL, 0, NULL, NULL}};
+
 static const struct sfs_option heal_options[] = {
     {"wait", 'w', NULL, "Return when all that can be healed has been, with a progress bar on a terminal."},
     {NULL, 0, NULL, NULL}};
@@ -149,9 +153,10 @@ const struct sfs_command sfs_commands[] = {
      "is stored already stays as it was written; new data takes the new settings."},
     {"space rename", "POOL/SPACE NEWNAME", 2, 2, SFS_OPT_JSON, NULL, sfs_cmd_space_rename,
      "Give a space another name", "Remember the lines of /etc/fstab that name it."},
-    {"space destroy", "POOL/SPACE", 1, 1, SFS_OPT_YES | SFS_OPT_JSON, NULL, sfs_cmd_space_destroy,
+    {"space destroy", "POOL/SPACE", 1, 1, SFS_OPT_YES | SFS_OPT_JSON, destroy_options, sfs_cmd_space_destroy,
      "Destroy a space and all files in it",
-     "Refused while it is mounted. Asks first, unless --yes is given."},
+     "It is gone at once, and its name is free; what it held is given back in the background. Refused while it "
+     "is mounted. Asks first, unless --yes is given."},
     {"mount", "POOL/SPACE DIR", 2, 2, 0, mount_options, sfs_cmd_mount, "Mount a space on a directory",
      "POOL is a pool's name known on this host, or the path of any of its disks. Starts the pool's daemon "
      "where none runs. The same "

@@ -35,7 +35,8 @@
  *                       -> {"events": [{"id", "time", "severity", "kind", "subject", "text"}]}
  *   space-create {"name", "resiliency"?, "size"?, "columns"?, "interleave"?, "provisioning"?, "compression"?}
  *                          (values as the user typed them: strings)
- *   space-set {"name", same keys}, space-rename {"name", "to"}, space-destroy {"name"}
+ *   space-set {"name", same keys}, space-rename {"name", "to"}, space-destroy {"name", "wait"?}
+ *                       -> {"job", "text"?} (the last)
  *   disk-add {"disks": [{"path", "name"?, "size"?}], "force"?}
  *   disk-set {"disk", "key", "value", "wait"?}, disk-remove {"disk", "wait"?},
  *   disk-replace {"disk", "with" (a disk's name), "wait"?}, rebalance {"wait"?}

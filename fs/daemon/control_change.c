@@ -155,12 +155,13 @@ json_t *sfs_control_space_destroy(struct sfs_control_call *c)
 {
     struct sfs_error err = {0};
     const char *name;
-    int rc;
+    uint64_t id = 0;
+    int wait = 0, rc;
 
-    rc = sfs_control_args(c->request, &err, "{s:s !}", "name", &name);
+    rc = sfs_control_args(c->request, &err, "{s:s, s?b !}", "name", &name, "wait", &wait);
     if (rc == 0)
-        rc = sfs_pool_space_destroy(c->pool, name, &err);
-    return sfs_control_done(rc, &err);
+        rc = sfs_pool_space_destroy(c->pool, name, &id, &err);
+    return sfs_control_begun(c, rc, id, wait, &err);
 }
 
 /* --- disks ------------------------------------------------------------------------------------ */

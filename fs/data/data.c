@@ -53,6 +53,10 @@ void sfs_data_free(struct sfs_data *d)
         LIST_REMOVE(v, link);
         free(v);
     }
+    while ((v = LIST_FIRST(&d->removed))) {
+        LIST_REMOVE(v, link);
+        free(v);
+    }
     struct sfs_member *m;
     while ((m = LIST_FIRST(&d->members))) {
         LIST_REMOVE(m, link);

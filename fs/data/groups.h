@@ -19,9 +19,9 @@ int sfs_groups_check_slabs(struct sfs_data *d, int disk);
 /* Volumes. */
 int sfs_volume_add(struct sfs_data *d, const struct sfs_space_row *row);      /* a new space (its row is in the catalog) */
 void sfs_volume_update(struct sfs_data *d, const struct sfs_space_row *row);  /* new settings: open groups of another geometry are sealed */
-int sfs_volume_remove(struct sfs_data *d, int space);                         /* -EBUSY: used, or it has groups */
+int sfs_volume_remove(struct sfs_data *d, int space);                         /* -EBUSY: used, or it has groups. The handle stays valid (for those that are looking) until the end */
 bool sfs_volume_has_groups(struct sfs_volume *v);                             /* dropped ones that are not released yet, too */
-struct sfs_volume *sfs_volume_destroying(struct sfs_data *d);                 /* one whose destruction was cut short, or NULL */
+unsigned sfs_volumes_destroying(struct sfs_data *d, int *ids, unsigned max);   /* spaces whose destruction isn't at its end; how many of them */
 struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space);
 struct sfs_volume *sfs_volume_find_name(struct sfs_data *d, const char *name);
 unsigned sfs_volume_use(struct sfs_volume *v, int delta);                     /* counts mounts; returns the new count */

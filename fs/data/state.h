@@ -147,7 +147,7 @@ struct sfs_data {
     struct sfs_mutex lock;
     struct sfs_cond changed;   /* a group was opened, space was released */
     LIST_HEAD(, sfs_member) members;
-    LIST_HEAD(, sfs_volume) volumes;
+    LIST_HEAD(, sfs_volume) volumes, removed; /* removed: spaces that are gone; somebody may still be looking at one */
     struct sfs_group *groups;
     struct sfs_stored *stored;
     struct sfs_freed_list candidates; /* may have become free in the catalog's open transaction */

@@ -53,11 +53,11 @@ int sfs_volume_remove(struct sfs_data *d, int space)
     for (struct sfs_group *g = d->groups; !rc && g; g = g->hh.next)
         if (g->volume == v)
             rc = -EBUSY;
-    if (!rc)
+    if (!rc) {
         LIST_REMOVE(v, link);
+        LIST_INSERT_HEAD(&d->removed, v, link);
+    }
     SFS_UNLOCK(d);
-    if (!rc)
-        free(v);
     return rc;
 }
 
@@ -71,15 +71,16 @@ bool sfs_volume_has_groups(struct sfs_volume *v)
     return has;
 }
 
-struct sfs_volume *sfs_volume_destroying(struct sfs_data *d)
+unsigned sfs_volumes_destroying(struct sfs_data *d, int *ids, unsigned max)
 {
-    SFS_LOCK(d);
+    unsigned n = 0;
     struct sfs_volume *v;
+    SFS_LOCK(d);
     LIST_FOREACH(v, &d->volumes, link)
-        if (v->row.destroying)
-            break;
+        if (v->row.destroying && n < max)
+            ids[n++] = v->row.id;
     SFS_UNLOCK(d);
-    return v;
+    return n;
 }
 
 struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space)

@@ -90,7 +90,7 @@ static void take_settings(struct sfs_space_row *row, const struct sfs_space_sett
 
 /* --- spaces ---------------------------------------------------------------------------------------------------------------------------------------- */
 
-static int no_such_space(struct sfs_pool *p, const char *name, struct sfs_error *err)
+int sfs_pool_no_such_space(struct sfs_pool *p, const char *name, struct sfs_error *err)
 {
     struct sfs_pool_info *info;
     char names[600] = "";
@@ -153,7 +153,7 @@ int sfs_pool_space_create(struct sfs_pool *p, const char *name, const struct sfs
     return rc;
 }
 
-static int store_space(struct sfs_pool *p, struct sfs_space_row *row)
+int sfs_pool_store_space(struct sfs_pool *p, struct sfs_space_row *row)
 {
     sfs_catalog_lock(p->cat);
     int rc = sfs_catalog_space_put(p->cat, row);
@@ -185,11 +185,11 @@ int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_sp
         if (!rc && row.size_bytes && row.size_bytes < st.used_bytes)
             rc = sfs_error_set(err, -ENOSPC, "space %s/%s holds %s; it cannot be made smaller than that (%s was asked for).", p->name, name, sfs_size_format(st.used_bytes, a), sfs_size_format(row.size_bytes, b));
         if (!rc)
-            rc = store_space(p, &row);
+            rc = sfs_pool_store_space(p, &row);
     }
     sfs_mutex_unlock(&p->admin);
     if (!v)
-        return no_such_space(p, name, err);
+        return sfs_pool_no_such_space(p, name, err);
     if (rc && err && !err->code)
         sfs_error_set(err, rc, "space %s/%s could not be changed: %s.", p->name, name, strerror(-rc));
     return rc;
@@ -212,90 +212,10 @@ int sfs_pool_space_rename(struct sfs_pool *p, const char *name, const char *newn
         struct sfs_space_row row;
         sfs_volume_settings(v, &row);
         snprintf(row.name, sizeof(row.name), "%s", newname);
-        rc = store_space(p, &row);
+        rc = sfs_pool_store_space(p, &row);
     }
     sfs_mutex_unlock(&p->admin);
-    return v ? rc : no_such_space(p, name, err);
-}
-
-/* Deletes the inodes of a space that are orphans now, a thousand rows at a time, so that nobody waits for the catalog's lock. */
-static int reap_space(struct sfs_pool *p, int space)
-{
-    uint64_t after = 0, ino;
-    for (;;) {
-        sfs_catalog_lock(p->cat);
-        int rc = sfs_catalog_space_inode_next(p->cat, space, after, &ino);
-        unsigned n = 0;
-        if (!rc)
-            rc = sfs_catalog_extent_delete(p->cat, ino, 0, INT64_MAX, 1000, sfs_commit_removed, p->data, &n);
-        if (!rc && n < 1000) {
-            rc = sfs_catalog_dentry_clear(p->cat, ino);
-            if (!rc)
-                rc = sfs_catalog_inode_delete(p->cat, ino);
-            after = ino;
-        }
-        uint64_t pending = sfs_catalog_pending_bytes(p->cat);
-        sfs_catalog_unlock(p->cat);
-        if (rc == -ENOENT)
-            return 0;
-        if (!rc && pending > 8u << 20)
-            rc = sfs_commit_wait(p->data, false);
-        if (rc)
-            return rc;
-    }
-}
-
-#define DESTROY_TRIES 600u
-#define DESTROY_PAUSE_NS 50000000ull
-
-/* Marked first, so that it is taken up again at the next open when it is cut short; the space's row goes last, when no group names it any more. */
-int sfs_pool_destroy_volume(struct sfs_pool *p, struct sfs_volume *v)
-{
-    struct sfs_space_row row;
-    sfs_volume_settings(v, &row);
-    row.destroying = true;
-    int rc = store_space(p, &row);
-    if (!rc)
-        rc = sfs_groups_count_used(p->data); /* a group is dropped once it is known to hold nothing */
-    if (!rc)
-        rc = reap_space(p, row.id);
-    for (unsigned tries = 0; !rc && (tries == 0 || sfs_volume_has_groups(v)); tries++) {
-        if (tries == DESTROY_TRIES)
-            return -EBUSY; /* a job holds a group */
-        if (tries > 1)
-            sfs_env_sleep_ns(p->env, DESTROY_PAUSE_NS);
-        rc = sfs_commit_wait(p->data, false);
-        sfs_freeing_tick(p->data);
-    }
-    if (rc)
-        return rc;
-    sfs_catalog_lock(p->cat);
-    rc = sfs_catalog_space_delete(p->cat, row.id);
-    sfs_catalog_unlock(p->cat);
-    if (!rc)
-        rc = sfs_commit_wait(p->data, false);
-    return rc ? rc : sfs_volume_remove(p->data, row.id);
-}
-
-int sfs_pool_space_destroy(struct sfs_pool *p, const char *name, struct sfs_error *err)
-{
-    int rc = sfs_pool_writable(p, err);
-    if (rc)
-        return rc;
-    sfs_mutex_lock(&p->admin);
-    struct sfs_volume *v = sfs_volume_find_name(p->data, name);
-    if (v && sfs_volume_use(v, 0))
-        rc = sfs_error_set(err, -EBUSY, "space %s/%s is mounted. Unmount it first.", p->name, name);
-    else if (v)
-        rc = sfs_pool_destroy_volume(p, v);
-    sfs_mutex_unlock(&p->admin);
-    if (!v)
-        return no_such_space(p, name, err);
-    if (rc && err && !err->code)
-        sfs_error_set(err, rc, "space %s/%s could not be destroyed: %s.", p->name, name, strerror(-rc));
-    if (!rc)
-        sfs_pool_event(p, "info", "space-destroyed", name, "space %s/%s was destroyed", p->name, name);
-    return rc;
+    return v ? rc : sfs_pool_no_such_space(p, name, err);
 }
 
 int sfs_pool_volume_get(struct sfs_pool *p, const char *space, struct sfs_volume **out, struct sfs_error *err)
@@ -306,7 +226,7 @@ int sfs_pool_volume_get(struct sfs_pool *p, const char *space, struct sfs_volume
         sfs_volume_use(v, 1);
     sfs_mutex_unlock(&p->admin);
     *out = v;
-    return v ? 0 : no_such_space(p, space, err);
+    return v ? 0 : sfs_pool_no_such_space(p, space, err);
 }
 
 void sfs_pool_volume_put(struct sfs_pool *p, struct sfs_volume *v)

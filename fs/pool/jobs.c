@@ -6,7 +6,8 @@
  *   evacuate   disk=N                   a disk whose usage is no longer auto
  *   shrink     disk=N slabs=S           empties the slots from S on, then that is its capacity
  *   rebalance                           spreads slabs evenly
- *   scrub                               reads and compares everything (scrub.c) */
+ *   scrub                               reads and compares everything (scrub.c)
+ *   destroy    space=N                  gives back what a destroyed space held (destroy.c) */
 #include "fs/pool/pool_impl.h"
 
 #include <stdio.h>
@@ -156,6 +157,7 @@ static const struct sfs_job_kind kinds[] = {
     {"evacuate", run_evacuate, put_auto_back}, {"shrink", run_shrink, put_limit_back},
     {"rebalance", run_rebalance, NULL},
     {"scrub", sfs_pool_run_scrub, sfs_pool_scrub_cancelled},
+    {"destroy", sfs_pool_run_destroy, sfs_pool_destroy_cancelled},
 };
 
 /* --- the list ----------------------------------------------------------------------------------------------------------- */

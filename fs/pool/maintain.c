@@ -378,6 +378,7 @@ static void maintain_main(void *arg)
         sfs_pool_watch(p);
         sfs_pool_look_after_usage(p);
         sfs_pool_scrub_tick(p);
+        sfs_pool_resume_destroying(p);
         sfs_pool_flush_events(p);
         sfs_freeing_tick(p->data);
         if (++ticks % FULL_RETRY_TICKS == 0)

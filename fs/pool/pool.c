@@ -534,8 +534,8 @@ static int start(struct sfs_pool *p, bool jobs)
         rc = sfs_pool_jobs_open(p, jobs);
     if (!rc && jobs)
         rc = sfs_pool_maintain_start(p);
-    for (struct sfs_volume *v; !rc && (v = sfs_volume_destroying(p->data));)
-        rc = sfs_pool_destroy_volume(p, v); /* cut short when the pool was last open */
+    if (!rc && jobs)
+        sfs_pool_resume_destroying(p); /* cut short when the pool was last open */
     sfs_pool_mend_replicas(p);
     return rc;
 }

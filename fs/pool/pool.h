@@ -166,7 +166,8 @@ struct sfs_space_settings {          /* pointers that are NULL: default (create)
 int sfs_pool_space_create(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, struct sfs_error *err);
 int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, struct sfs_error *err);
 int sfs_pool_space_rename(struct sfs_pool *p, const char *name, const char *newname, struct sfs_error *err);
-int sfs_pool_space_destroy(struct sfs_pool *p, const char *name, struct sfs_error *err); /* refused while mounted */
+/* Refused while mounted. It is gone on return; a job gives back what it held: *job its number, or (job NULL) returns when that is done, too. */
+int sfs_pool_space_destroy(struct sfs_pool *p, const char *name, uint64_t *job, struct sfs_error *err);
 
 int sfs_pool_disk_add(struct sfs_pool *p, const struct sfs_disk_spec *disks, unsigned n, bool force, struct sfs_error *warn, struct sfs_error *err);
 /* Settings of a disk: "name"; "usage" (auto, journal, hot-spare, retired): what the disk may not hold any more is moved by a job;

@@ -131,7 +131,12 @@ void sfs_pool_flush_events(struct sfs_pool *p);
 void sfs_pool_queue_event(struct sfs_pool *p, const char *severity, const char *kind, const char *subject, const char *text);
 void sfs_pool_disk_state_changed(struct sfs_disk *disk, void *ctx); /* ctx: struct sfs_pool_disk */
 /* admin.c */
-int sfs_pool_destroy_volume(struct sfs_pool *p, struct sfs_volume *v); /* admin held, or before anybody else is there */
+int sfs_pool_no_such_space(struct sfs_pool *p, const char *name, struct sfs_error *err);
+int sfs_pool_store_space(struct sfs_pool *p, struct sfs_space_row *row); /* durably, the data layer too. admin held */
+/* destroy.c */
+int sfs_pool_run_destroy(struct sfs_job *j, void *ctx);
+void sfs_pool_destroy_cancelled(struct sfs_job *j, void *ctx);
+void sfs_pool_resume_destroying(struct sfs_pool *p); /* begins the jobs of spaces that are being destroyed and have none */
 /* damage.c */
 void sfs_pool_tell_damage(struct sfs_pool *p);    /* events for damage that was found since the last call, and for its end */
 void sfs_pool_recheck_damage(struct sfs_pool *p); /* goes on with looking at known damage again, if that is wanted */

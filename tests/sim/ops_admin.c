@@ -152,7 +152,7 @@ static void op_scratch_space(struct sim_actor *a)
         return;
     scratch_use(a, name);
     sim_op_begin(a, "space destroy");
-    sim_op_done(a, sfs_pool_space_destroy(r->pool, name, &err), 0, 0);
+    sim_op_done(a, sfs_pool_space_destroy(r->pool, name, NULL, &err), 0, 0);
 }
 
 const struct sim_op sim_admin_ops[] = {

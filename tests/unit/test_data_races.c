@@ -36,7 +36,7 @@ static void body_destroy(struct fixture *f)
     file_close(&t);
     close_pool(f);
     open_pool(f);
-    cr_assert_eq(sfs_pool_space_destroy(f->pool, "docs", &err), 0, "%s", err.text);
+    cr_assert_eq(sfs_pool_space_destroy(f->pool, "docs", NULL, &err), 0, "%s", err.text);
     close_pool(f);
     open_pool(f);
     close_pool(f);
@@ -67,7 +67,7 @@ static void body_destroy_held(struct fixture *f)
     struct sfs_group *g = d->groups;
     g->holds++;
     SFS_UNLOCK(d);
-    cr_assert_eq(sfs_pool_space_destroy(f->pool, "docs", &err), -EBUSY);
+    cr_assert_eq(sfs_pool_space_destroy(f->pool, "docs", NULL, &err), -EBUSY);
     SFS_LOCK(d);
     g->holds--;
     SFS_UNLOCK(d);

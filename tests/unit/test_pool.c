@@ -135,11 +135,11 @@ static void body_destroy_space(struct fixture *f)
             sfs_stored_unref(sfs_pool_data(f->pool), ext[k].stored);
     }
     sfs_buf_unref(b);
-    cr_assert_eq(sfs_pool_space_destroy(f->pool, "docs", &err), -EBUSY, "it is in use");
+    cr_assert_eq(sfs_pool_space_destroy(f->pool, "docs", NULL, &err), -EBUSY, "it is in use");
     sfs_pool_volume_put(f->pool, f->vol);
     f->vol = NULL;
-    cr_assert_eq(sfs_pool_space_destroy(f->pool, "docs", &err), 0, "%s", err.text);
-    cr_assert_eq(sfs_pool_space_destroy(f->pool, "docs", &err), -ENOENT);
+    cr_assert_eq(sfs_pool_space_destroy(f->pool, "docs", NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(sfs_pool_space_destroy(f->pool, "docs", NULL, &err), -ENOENT);
     cr_assert_eq(sfs_pool_info(f->pool, &info), 0);
     cr_assert_eq(info->nspaces, 0);
     cr_assert_eq(info->free_bytes, before, "all slabs are free again");
