@@ -25,11 +25,11 @@ static void sum_cell(const struct sfs_cli *c, struct sfs_table *t, const json_t 
 
 static void print_spaces(const struct sfs_cli *c, const json_t *impact)
 {
-    static const struct sfs_column columns[] = {{"SPACE", false, NULL},
-                                                {"RESILIENCY", false, NULL},
-                                                {"LOST", false, "-"},
-                                                {"ONE LOSS AWAY FROM IT", false, "-"},
-                                                {"STILL SAFE", false, "-"}};
+    static const struct sfs_column columns[] = {{"SPACE", false, NULL, SFS_FIT_CUT_END},
+                                                {"RESILIENCY", false, NULL, SFS_FIT_DROP},
+                                                {"LOST", false, "-", SFS_FIT_KEEP},
+                                                {"ONE LOSS AWAY FROM IT", false, "-", SFS_FIT_KEEP},
+                                                {"STILL SAFE", false, "-", SFS_FIT_KEEP}};
     struct sfs_table *t = sfs_table_new(columns, 5);
     size_t i;
     json_t *space;

@@ -11,7 +11,8 @@
 
 static void print_disks(const struct sfs_cli *c, const json_t *report)
 {
-    static const struct sfs_column columns[] = {{"DISK", false, NULL}, {"REWRITTEN", true, NULL}};
+    static const struct sfs_column columns[] = {{"DISK", false, NULL, SFS_FIT_CUT_END},
+                                                {"REWRITTEN", true, NULL, SFS_FIT_KEEP}};
     struct sfs_table *t = sfs_table_new(columns, 2);
     char size[24];
     size_t i;
@@ -31,7 +32,10 @@ static void print_disks(const struct sfs_cli *c, const json_t *report)
 static void print_files(const struct sfs_cli *c, const json_t *report)
 {
     static const struct sfs_column columns[] = {
-        {"SPACE", false, NULL}, {"DISK", false, NULL}, {"REWRITTEN", true, NULL}, {"FILE", false, NULL}};
+        {"SPACE", false, NULL, SFS_FIT_CUT_END},
+        {"DISK", false, NULL, SFS_FIT_CUT_END},
+        {"REWRITTEN", true, NULL, SFS_FIT_KEEP},
+        {"FILE", false, NULL, SFS_FIT_WRAP}};
     struct sfs_table *t = sfs_table_new(columns, 4);
     char size[24], clean[2048];
     size_t i, n = json_array_size(sfs_json_array(report, "files"));

@@ -54,8 +54,6 @@ static int check_layout(struct sfs_pool *p, const struct sfs_space_row *row, str
         return sfs_error_set(err, -EINVAL, "%u columns are too many: at most %u.", row->columns, SFS_MAX_COLUMNS);
     if (row->columns * copies > c.all)
         return sfs_error_set(err, -EINVAL, "%u columns of %s need %u disks; pool %s has %u. Use fewer columns, or auto.", row->columns, sfs_resiliency_name(r), row->columns * copies, p->name, c.all);
-    if (row->interleave < SFS_BLOCK || row->interleave % SFS_BLOCK || row->interleave > INTERLEAVE_MAX || p->slab_bytes % row->interleave)
-        return sfs_error_set(err, -EINVAL, "an interleave of %u bytes cannot be: it must be a multiple of 4 KiB, at most 16 MiB, and divide the slab size (%llu MiB).", row->interleave, (unsigned long long)(p->slab_bytes >> 20));
     return 0;
 }
 
@@ -65,9 +63,11 @@ static int check_settings(struct sfs_pool *p, const struct sfs_space_row *row, s
         return sfs_error_set(err, -EOPNOTSUPP, "this version has thin provisioning only.");
     if (row->codec == SFS_CODEC_ZSTD && (row->codec_level < SFS_ZSTD_LEVEL_MIN || row->codec_level > SFS_ZSTD_LEVEL_MAX))
         return sfs_error_set(err, -EINVAL, "zstd level %d does not exist: %d to %d.", row->codec_level, SFS_ZSTD_LEVEL_MIN, SFS_ZSTD_LEVEL_MAX);
+    if (row->interleave < SFS_BLOCK || row->interleave % SFS_BLOCK || row->interleave > INTERLEAVE_MAX || p->slab_bytes % row->interleave)
+        return sfs_error_set(err, -EINVAL, "an interleave of %u bytes cannot be: it must be a multiple of 4 KiB, at most 16 MiB, and divide the slab size (%llu MiB).", row->interleave, (unsigned long long)(p->slab_bytes >> 20));
     if (row->size_bytes && row->size_bytes < (1u << 20))
         return sfs_error_set(err, -EINVAL, "a size of %llu bytes makes no sense: at least 1 MiB, or none for as much as the pool can hold.", (unsigned long long)row->size_bytes);
-    return check_layout(p, row, err);
+    return 0;
 }
 
 static void take_settings(struct sfs_space_row *row, const struct sfs_space_settings *s)
@@ -137,6 +137,8 @@ int sfs_pool_space_create(struct sfs_pool *p, const char *name, const struct sfs
     take_settings(&row, s);
     sfs_mutex_lock(&p->admin);
     rc = check_settings(p, &row, err);
+    if (!rc)
+        rc = check_layout(p, &row, err);
     if (!rc && sfs_volume_find_name(p->data, name))
         rc = sfs_error_set(err, -EEXIST, "pool %s has a space named %s already.", p->name, name);
     if (!rc)
@@ -179,7 +181,11 @@ int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_sp
         take_settings(&row, s);
         sfs_volume_stat(v, &st);
         rc = check_settings(p, &row, err);
-        if (!rc && (row.resiliency != old.resiliency || row.columns != old.columns || row.interleave != old.interleave) && st.used_bytes)
+        /* What the disks could carry when it was made isn't asked again: they may be fewer now, and that doesn't change. */
+        bool shape = row.resiliency != old.resiliency || row.columns != old.columns;
+        if (!rc && shape)
+            rc = check_layout(p, &row, err);
+        if (!rc && (shape || row.interleave != old.interleave) && st.used_bytes)
             rc = sfs_error_set(err, -EOPNOTSUPP, "space %s/%s holds data: this version changes resiliency, columns and interleave only of an empty space.", p->name, name);
         char a[16], b[16];
         if (!rc && row.size_bytes && row.size_bytes < st.used_bytes)

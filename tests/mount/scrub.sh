@@ -64,14 +64,14 @@ cp m/dir/b keep.b
 drop
 for disk in $(disks_of m/dir/b); do rot m/dir/b "$disk"; done
 spacesfs scrub p --wait > said && fail "scrub of damaged data ends with 0"
-has -E '^ *s +64.00 KiB +damaged +/dir/b' < said || { cat said; fail "the damaged file isn't named"; }
+has -E '^ *s +64.0 KiB +damaged +/dir/b' < said || { cat said; fail "the damaged file isn't named"; }
 cat m/dir/b > /dev/null 2>&1 && fail "damaged data is read"
 is "$(dd if=m/dir/b bs=64K count=1 status=none | cmp - <(head -c 65536 keep.b) && echo same)" same "what is before the damage"
 cmp m/dir/a keep.a
 is "$(health p)" at-risk
 has -E '1 file is damaged' < status || { cat status; fail "the verdict"; }
 has '/dir/b' < status || { cat status; fail "status doesn't name the file"; }
-spacesfs where m/dir/b | has -E 'damaged: no good copy is left of 64.00 KiB' || { spacesfs where m/dir/b; fail "where doesn't say it"; }
+spacesfs where m/dir/b | has -E 'damaged: no good copy is left of 64.0 KiB' || { spacesfs where m/dir/b; fail "where doesn't say it"; }
 within 20 sh -c 'spacesfs events p | grep -q "/dir/b in p/s: no good copy is left"'
 drop
 is "$(health p)" at-risk "after a remount"
