@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/check_extract.h"
 #include "cli/check_report.h"
 #include "cli/ui.h"
 #include "fs/base/log.h"
@@ -17,6 +18,7 @@ static const char usage[] =
     "usage: spacesfs-check [-n|-p|-y] [--data] [--json] POOL|DISK...\n"
     "       spacesfs-check --snapshots POOL|DISK...\n"
     "       spacesfs-check --restore NAME [-y] POOL|DISK...\n"
+    "       spacesfs-check --extract --to DIR POOL|DISK...\n"
     "\n"
     "Checks a pool that is not mounted, and repairs it. Without an option it asks\n"
     "before it changes anything.\n"
@@ -28,6 +30,8 @@ static const char usage[] =
     "      --data        read and verify every copy of all data, too\n"
     "      --snapshots   list the snapshots of the catalog, and what repairs have saved\n"
     "      --restore NAME  go back to one of them\n"
+    "      --extract     copy what can be read out of the disks, changing nothing on them\n"
+    "      --to DIR      where --extract copies to\n"
     "      --json        print the result as JSON\n"
     "  -h, --help        show this help\n"
     "  -V, --version     show the version\n"
@@ -36,19 +40,21 @@ static const char usage[] =
     "8 could not be checked, 16 used wrongly, 32 interrupted; sums of these.\n"
     "spacesfs-check(8) has a section on recovery.\n";
 
-enum { OPT_DATA = 1000, OPT_SNAPSHOTS, OPT_RESTORE, OPT_JSON };
+enum { OPT_DATA = 1000, OPT_SNAPSHOTS, OPT_RESTORE, OPT_EXTRACT, OPT_TO, OPT_JSON };
 
 static const struct option long_options[] = {
     {"no", no_argument, NULL, 'n'},          {"preen", no_argument, NULL, 'p'},
     {"yes", no_argument, NULL, 'y'},         {"data", no_argument, NULL, OPT_DATA},
     {"snapshots", no_argument, NULL, OPT_SNAPSHOTS}, {"restore", required_argument, NULL, OPT_RESTORE},
+    {"extract", no_argument, NULL, OPT_EXTRACT}, {"to", required_argument, NULL, OPT_TO},
     {"json", no_argument, NULL, OPT_JSON},   {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},     {NULL, 0, NULL, 0}};
 
 struct args {
     struct sfs_check_opts opts;
     unsigned modes; /* how many were given */
-    bool snapshots, json;
+    bool snapshots, extract, json;
+    const char *to;
 };
 
 /* -1: go on; else the exit status. */
@@ -83,6 +89,12 @@ static int parse(int argc, char **argv, struct args *a)
         case OPT_RESTORE:
             a->opts.restore = optarg;
             break;
+        case OPT_EXTRACT:
+            a->extract = true;
+            break;
+        case OPT_TO:
+            a->to = optarg;
+            break;
         case OPT_JSON:
             a->json = true;
             break;
@@ -101,8 +113,10 @@ static int parse(int argc, char **argv, struct args *a)
         fputs("spacesfs-check: name a pool, or disks of one. Try spacesfs-check --help.\n", stderr);
     else if (a->modes > 1)
         fputs("spacesfs-check: only one of -n, -p and -y can be given.\n", stderr);
-    else if (a->snapshots && a->opts.restore)
-        fputs("spacesfs-check: only one of --snapshots and --restore can be given.\n", stderr);
+    else if (a->extract != (a->to != NULL))
+        fputs("spacesfs-check: --extract and --to DIR belong together.\n", stderr);
+    else if (a->snapshots + a->extract + (a->opts.restore != NULL) > 1)
+        fputs("spacesfs-check: only one of --snapshots, --restore and --extract can be given.\n", stderr);
     else
         return -1;
     return SFS_CHECK_USAGE;
@@ -166,7 +180,9 @@ static int run(struct args *a, char **names, unsigned n)
     a->opts.search = (const char *const *)names + 1;
     a->opts.nsearch = n - 1;
     int status;
-    if (a->snapshots)
+    if (a->extract)
+        status = sfs_check_extract_main(env, which, &a->opts, a->to, a->json);
+    else if (a->snapshots)
         status = sfs_check_snapshots_main(env, which, &a->opts, a->json);
     else
         status = sfs_check_report_main(env, which, &a->opts, a->json);
@@ -191,7 +207,7 @@ int main(int argc, char **argv)
     int status = parse(argc, argv, &a);
     if (status >= 0)
         return status;
-    if (a.opts.mode == SFS_CHECK_ASK && !a.snapshots && (a.json || !isatty(STDIN_FILENO))) {
+    if (a.opts.mode == SFS_CHECK_ASK && !a.snapshots && !a.extract && (a.json || !isatty(STDIN_FILENO))) {
         fputs("spacesfs-check: there is no terminal to ask on. Say what to do with -n (change nothing), -p (mend what is safe) or -y (mend everything).\n", stderr);
         return SFS_CHECK_FAILED;
     }

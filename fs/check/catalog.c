@@ -208,7 +208,7 @@ static int free_unknown(struct sfs_check *c, struct lines *l)
     struct unknown u = {.c = c, .l = l};
     l->n = 0;
     int rc = sfs_audit_slots_unknown(c->audit, take_unknown, &u);
-    if (rc || !u.n || c->rolled_back)
+    if (rc || !u.n || c->rolled_back || c->extracting)
         return rc;
     struct sfs_check_problem p = {.id = "slab-unknown", .what = "Slabs on disks of which the catalog doesn't know", .repair = "free them", .severity = SFS_SEVERITY_SAFE, .count = u.n, .items = l->items, .nitems = l->n};
     bool mend = c->result->left == 0 && sfs_check_allowed(c, &p);
@@ -256,12 +256,16 @@ int sfs_check_catalog(struct sfs_check *c)
     int rc = check_once(c, l, &usable);
     if (!usable) { /* what is wrong was found with every copy the same: none is better */
         c->err->code = 0;
+        if (c->extracting) {
+            free(l);
+            return -EUCLEAN;
+        }
         c->fallen = true;
         rc = sfs_check_fall_back(c);
         if (!rc && c->replicas)
             rc = check_once(c, l, &usable);
         if (!rc && !usable)
-            rc = sfs_error_set(c->err, -EUCLEAN, "Pool %s: the older catalog doesn't hold together, either. Go back to another one with --restore.", c->result->pool);
+            rc = sfs_error_set(c->err, -EUCLEAN, "Pool %s: the older catalog doesn't hold together, either. Go back to another one with --restore; --extract copies out what can be read.", c->result->pool);
     }
     free(l);
     if (rc && rc != -ECANCELED && !c->err->code)

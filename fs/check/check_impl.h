@@ -40,6 +40,7 @@ struct sfs_check {
     struct sfs_check_extent *shared; /* extents that contradict each other, to be settled */
     unsigned nshared;
     bool labels_dirty;          /* replica flags have changed: a new epoch */
+    bool extracting;            /* the catalog is a working copy, and nothing on the disks may change */
     bool fallen;                /* the structure of the newest copies doesn't hold together: only snapshots are left */
     bool rolled_back;           /* the catalog is an older one: data must be verified */
     bool repaired;              /* the catalog was changed in this run */
@@ -64,6 +65,7 @@ void sfs_check_close(struct sfs_check *c); /* catalog and disks */
 
 /* disks.c */
 int sfs_check_find_disks(struct sfs_check *c, const char *which);
+int sfs_check_list_disks(struct sfs_check *c); /* after sfs_check_find_disks has found them split (-EUCLEAN) */
 int sfs_check_open_disks(struct sfs_check *c);
 int sfs_check_open_disk(struct sfs_check *c, struct sfs_check_disk *d); /* one that can't be used is told of and left out; -EBUSY with words */
 void sfs_check_close_disks(struct sfs_check *c);
@@ -74,6 +76,14 @@ unsigned sfs_check_stores(struct sfs_check *c, bool replicas_only, struct sfs_st
 int sfs_check_open_replicas(struct sfs_check *c);
 /* No copy of the catalog can be used as it is: goes back to an older one, if there is one and that is wanted; else replicas is NULL. */
 int sfs_check_fall_back(struct sfs_check *c);
+/* The newest snapshot on any disk that is whole; snap.name "": none. */
+struct sfs_check_candidate {
+    unsigned disk;             /* index */
+    struct sfs_snapshot snap;
+};
+void sfs_check_best_snapshot(struct sfs_check *c, struct sfs_check_candidate *best);
+/* The newest catalog that some disk has whole for itself. *seq 0: none. */
+int sfs_check_older_replica(struct sfs_check *c, struct sfs_store *best, int64_t *seq);
 int sfs_check_save(struct sfs_check *c); /* before the first change; once */
 
 /* Disks, catalog and audit again, after the pool itself was open in between. */

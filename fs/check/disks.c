@@ -30,7 +30,7 @@ static const struct sfs_found *found_of(const struct sfs_check *c, const struct 
 }
 
 /* The disks that the newest label names, and where they are now. Others that bear the pool's uuid were removed from it. */
-static int list_disks(struct sfs_check *c)
+int sfs_check_list_disks(struct sfs_check *c)
 {
     const struct sfs_label *n = &c->found.v[c->found.newest].label;
     if (n->npeers == 0)
@@ -63,7 +63,7 @@ int sfs_check_find_disks(struct sfs_check *c, const char *which)
     rc = sfs_discovery_judge(&c->found, c->err);
     if (rc && rc != -ENODEV) /* split: that is nobody's to decide but a person's */
         return rc;
-    return list_disks(c);
+    return sfs_check_list_disks(c);
 }
 
 /* --- labels --- */

@@ -121,12 +121,7 @@ static int make_equal(struct sfs_check *c, struct survey *s)
 
 /* --- falling back --- */
 
-struct candidate {
-    unsigned disk;             /* index */
-    struct sfs_snapshot snap;
-};
-
-static void note_best(struct sfs_check *c, const char *prefix, const char *name, struct candidate *best)
+static void note_best(struct sfs_check *c, const char *prefix, const char *name, struct sfs_check_candidate *best)
 {
     for (unsigned i = 0; i < c->ndisks; i++) {
         struct sfs_snapshot list[32];
@@ -146,9 +141,15 @@ static void note_best(struct sfs_check *c, const char *prefix, const char *name,
             if (rc)
                 sfs_check_note(c, "%s on disk %s is damaged; another one is tried.", list[k].name, c->disks[i].name);
             else
-                *best = (struct candidate){i, list[k]};
+                *best = (struct sfs_check_candidate){i, list[k]};
         }
     }
+}
+
+void sfs_check_best_snapshot(struct sfs_check *c, struct sfs_check_candidate *best)
+{
+    *best = (struct sfs_check_candidate){0};
+    note_best(c, SFS_SNAPSHOT_HOURLY, NULL, best);
 }
 
 static void when_text(int64_t t, char out[40])
@@ -196,7 +197,7 @@ static unsigned choose_stores(struct sfs_check *c, struct sfs_store *out)
     return all < 4 ? all : 4;
 }
 
-static int restore(struct sfs_check *c, const struct candidate *best)
+static int restore(struct sfs_check *c, const struct sfs_check_candidate *best)
 {
     struct sfs_store stores[SFS_LABEL_PEERS], from;
     unsigned n = choose_stores(c, stores);
@@ -220,7 +221,7 @@ static int restore(struct sfs_check *c, const struct candidate *best)
 }
 
 /* The catalog of a disk that fell behind: newer than a snapshot, perhaps. *seq: 0 when there is none. */
-static int older_replica(struct sfs_check *c, struct sfs_store *best, int64_t *seq)
+int sfs_check_older_replica(struct sfs_check *c, struct sfs_store *best, int64_t *seq)
 {
     struct sfs_store all[SFS_LABEL_PEERS];
     unsigned n = sfs_check_stores(c, false, all);
@@ -258,7 +259,7 @@ static int take_older(struct sfs_check *c, const struct sfs_store *s)
 /* No copy of the catalog can be used. */
 int sfs_check_fall_back(struct sfs_check *c)
 {
-    struct candidate best = {0};
+    struct sfs_check_candidate best = {0};
     struct sfs_store older;
     int64_t older_seq = 0;
     char item[300], when[40];
@@ -268,10 +269,10 @@ int sfs_check_fall_back(struct sfs_check *c)
     c->audit = NULL;
     sfs_replicas_close(c->replicas);
     c->replicas = NULL;
-    int rc = c->fallen ? 0 : older_replica(c, &older, &older_seq);
+    int rc = c->fallen ? 0 : sfs_check_older_replica(c, &older, &older_seq);
     if (rc)
         return rc;
-    note_best(c, SFS_SNAPSHOT_HOURLY, NULL, &best);
+    sfs_check_best_snapshot(c, &best);
     bool replica = older_seq > 0 && (!best.snap.name[0] || older_seq >= (int64_t)best.snap.commit_seq);
     when_text(best.snap.time, when);
     if (replica)
@@ -294,7 +295,7 @@ int sfs_check_fall_back(struct sfs_check *c)
 /* --restore: what a person has chosen. */
 static int restore_named(struct sfs_check *c)
 {
-    struct candidate best = {0};
+    struct sfs_check_candidate best = {0};
     const char *name = c->opts->restore;
     char item[300], when[40];
     const char *items[] = {item};
@@ -320,7 +321,7 @@ int sfs_check_save(struct sfs_check *c)
 {
     struct sfs_store stores[SFS_LABEL_PEERS];
     struct sfs_error why = {0};
-    if (c->result->saved[0] || !sfs_check_writes(c))
+    if (c->result->saved[0] || !sfs_check_writes(c) || c->extracting)
         return 0;
     unsigned n = sfs_check_stores(c, false, stores), listed = 0;
     int rc = sfs_snapshot_take(c->env, c->replicas, stores, n, SFS_SNAPSHOT_SAVED, SFS_CHECK_KEEP, &why);

@@ -30,6 +30,7 @@ say "used wrongly: 16; not there: 8; nobody to ask: 8"
 check 16
 check 16 --nonsense p
 check 16 -n -y p
+check 16 --extract p
 check 8 -n nosuch
 says 'no pool named nosuch'
 check 8 p

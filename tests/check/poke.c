@@ -1,4 +1,5 @@
-/* poke SQL DISK...: runs SQL on the catalog of a pool that is not open, on all of the given disks, with page checksums and all: faults that only spacesfs-check can find. */
+/* poke snapshot DISK...: takes a snapshot of the catalog, as a pool in use does every hour.
+ * poke SQL DISK...: runs SQL on the catalog of a pool that is not open, on all of the given disks, with page checksums and all: faults that only spacesfs-check can find. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "fs/layout/geometry.h"
 #include "fs/pool/discover.h"
 #include "meta/audit.h"
+#include "meta/snapshot.h"
 
 #define MAX_DISKS 8
 
@@ -36,6 +38,11 @@ static int poke(struct sfs_env *env, const struct sfs_store *stores, unsigned n,
     int rc = sfs_replicas_open(env, stores, n, NULL, false, &r);
     if (!rc)
         rc = sfs_replicas_recover(r, err);
+    if (!rc && strcmp(sql, "snapshot") == 0) {
+        rc = sfs_snapshot_take(env, r, stores, n, SFS_SNAPSHOT_HOURLY, 3, err);
+        sfs_replicas_close(r);
+        return rc;
+    }
     if (!rc)
         rc = sfs_audit_open(env, r, &geometry, false, &a, err);
     if (!rc)
