@@ -72,7 +72,7 @@ static void configure_plan(struct sim_run *r)
     }
     r->nspaces = 2;
     r->spaces[0].resiliency = SFS_MIRROR2;
-    r->spaces[1].resiliency = r->opt.seed % 2 ? SFS_MIRROR3 : SFS_MIRROR2;
+    r->spaces[1].resiliency = r->opt.seed % 2 ? SFS_MIRROR3 : r->opt.seed % 4 ? SFS_MIRROR2 : SFS_PARITY;
     for (unsigned i = 0; i < r->nspaces; i++) {
         r->spaces[i].interleave = 65536;
         r->spaces[i].opts.commit_interval_ns = SIM_NS_PER_S;
