@@ -136,6 +136,7 @@ static void look_at_groups(struct sim_run *r)
 {
     struct sfs_pool_info *info = NULL;
 
+    sim_members_look(r);
     if (sfs_pool_info(r->pool, &info) < 0)
         return;
     if (any_degraded(r, info)) {

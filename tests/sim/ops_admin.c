@@ -69,8 +69,8 @@ static void op_space_set(struct sim_actor *a)
         settings.interleave = &interleave;
     sim_op_begin(a, "space set");
     rc = sfs_pool_space_set(a->run->pool, s->name, &settings, &err);
-    if (rc == -EOPNOTSUPP && settings.interleave)
-        return; /* geometry changes while a space is empty only */
+    if ((rc == -EOPNOTSUPP || rc == -EINVAL) && settings.interleave)
+        return; /* geometry changes while a space is empty, and the disks are enough for it */
     sim_op_done(a, rc, 0, 4096);
 }
 

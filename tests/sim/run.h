@@ -186,8 +186,13 @@ struct sim_op {
     unsigned weight;
     void (*fn)(struct sim_actor *a);
 };
-extern const struct sim_op sim_file_ops[], sim_data_ops[], sim_name_ops[], sim_admin_ops[]; /* up to name NULL */
+extern const struct sim_op sim_file_ops[], sim_data_ops[], sim_name_ops[], sim_admin_ops[], sim_disk_ops[]; /* up to name NULL */
 void sim_op_unlink(struct sim_actor *a);
+
+/* ops_disk.c */
+void sim_members_look(struct sim_run *r);       /* disks that have left the pool are nobody's any more: they are unplugged for good */
+enum sim_leave { SIM_REMOVE, SIM_REPLACE, SIM_RETIRE };
+uint64_t sim_leave_begin(struct sim_run *r, unsigned disk, enum sim_leave how, unsigned with); /* the job; 0: refused */
 
 /* faults.c */
 void sim_faults_step(struct sim_run *r);        /* perhaps one more fault, or the end of one */

@@ -19,14 +19,21 @@ bool sim_alive(struct sim_run *r)
     return true;
 }
 
-/* Where to find the pool: the path of a disk that is there. */
-static const char *some_disk(const struct sim_run *r)
+/* By the path of a disk that is there. One that was leaving when the machine went down may have left: it bears no label. */
+static int open_pool(struct sim_run *r, const struct sfs_pool_open_opts *opts, struct sfs_error *err)
 {
-    for (unsigned i = 0; i < r->ndisks; i++) {
-        if (r->disks[i].member && !(r->away & 1u << i))
-            return r->disks[i].path;
+    int rc = -ENOENT;
+
+    r->pool = NULL;
+    for (unsigned i = 0; i < r->ndisks && rc == -ENOENT; i++) {
+        if (!r->disks[i].member || r->away & 1u << i)
+            continue;
+        *err = (struct sfs_error){0};
+        rc = sfs_pool_open(r->env, r->disks[i].path, opts, &r->pool, err);
+        if (rc < 0)
+            r->pool = NULL;
     }
-    return "sim:none";
+    return rc;
 }
 
 static int space_open(struct sim_run *r, struct sim_space *s, bool readonly, struct sfs_error *err)
@@ -94,9 +101,7 @@ int sim_system_try_open(struct sim_run *r, bool readonly, struct sfs_error *err)
     opts.world = r->world;
     opts.readonly = readonly;
     *err = (struct sfs_error){0};
-    rc = sfs_pool_open(r->env, some_disk(r), &opts, &r->pool, err);
-    if (rc < 0)
-        r->pool = NULL;
+    rc = open_pool(r, &opts, err);
     for (unsigned i = 0; i < r->nspaces && rc == 0; i++)
         rc = space_open(r, &r->spaces[i], readonly, err);
     if (rc < 0)
@@ -133,6 +138,8 @@ int sim_system_open(struct sim_run *r, bool readonly)
             shut(r);
         }
     }
+    if (rc == 0)
+        sim_members_look(r);
     if (rc < 0 && !sim_crashed(r))
         sim_fail(r, "the pool cannot be opened (%d disks hurt, away %x, budget %u): %s (%s)", sim_hurt(r), r->away, r->budget,
                  err.text, strerror(-rc));

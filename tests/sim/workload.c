@@ -214,7 +214,7 @@ static const struct sim_op *draw(struct sim_rng *g, const struct sim_op *const *
 
 static void one_op(struct sim_actor *a)
 {
-    static const struct sim_op *const all[] = {sim_data_ops, sim_file_ops, sim_name_ops, sim_admin_ops, NULL};
+    static const struct sim_op *const all[] = {sim_data_ops, sim_file_ops, sim_name_ops, sim_admin_ops, sim_disk_ops, NULL};
     struct sim_run *r = a->run;
     const struct sim_op *op = draw(&a->rng, all);
 
