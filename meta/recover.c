@@ -104,13 +104,14 @@ static void probe(struct recovery *v, unsigned i)
     p->found = rc == 0 ? FOUND_GOOD : rc == -EUCLEAN ? FOUND_DAMAGED : FOUND_FAILED;
 }
 
-/* A crash leaves stores at most one commit apart: the next begins when the last is durable everywhere. A store without a WAL had its last commit durable everywhere before that was emptied. */
+/* A crash leaves stores at most one commit apart: the next begins when the last is durable everywhere. A store without a WAL had its last commit durable everywhere before that was emptied. One without a catalog was
+ * leaving when the machine went down: its files go before the labels say so. */
 static void measure(struct recovery *v, const struct probe *best)
 {
     int64_t explained = best->wal_bytes > 0 ? 1 : 0;
     for (unsigned i = 0; i < v->n; i++) {
         struct probe *p = &v->p[i];
-        p->behind = p != best && p->found_first != FOUND_FAILED && (p->found_first != FOUND_GOOD || best->seq - p->seq_first > explained);
+        p->behind = p != best && p->found_first != FOUND_FAILED && p->found_first != FOUND_NONE && (p->found_first != FOUND_GOOD || best->seq - p->seq_first > explained);
     }
 }
 

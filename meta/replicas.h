@@ -37,7 +37,7 @@ unsigned sfs_replicas_ids(struct sfs_replicas *r, int *ids, unsigned max);
  * copies its database and WAL over the others where they differ. For catalogs of one epoch only. -ENOENT: no store has a catalog; -EUCLEAN: all are damaged, or the newest is and the
  * others are older than a crash explains (words in err; nothing was changed but bad bytes). */
 int sfs_replicas_recover(struct sfs_replicas *r, struct sfs_error *err);
-/* Did recovery find this store's catalog older than a crash explains (by more than the one commit that can be under way), damaged, or gone, while others had it whole? Then its disk is
+/* Did recovery find this store's catalog older than a crash explains (by more than the one commit that can be under way), or damaged, while others had it whole? Then its disk is
  * from another time, or has lost more than that: all that is on it is to be verified. */
 bool sfs_replicas_was_behind(struct sfs_replicas *r, int id);
 /* As above, and compares all stores page by page even where their commit counters say that they are equal. For spacesfs-check. */

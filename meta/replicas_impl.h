@@ -35,7 +35,7 @@ struct sfs_replica {
     enum sfs_replica_state state;
     int why; /* GONE: -errno */
     bool told;
-    bool behind;               /* recovery found it older than a crash explains, damaged or without a catalog */
+    bool behind;               /* recovery found it older than a crash explains, or damaged */
     unsigned busy;             /* calls running without the set's lock */
     struct sfs_thread *thread; /* syncs this store beside the others; started at first need */
     STAILQ_HEAD(, sfs_sync_job) jobs;

@@ -171,4 +171,76 @@ static void op_rebalance(struct sim_actor *a)
         await(a, job);
 }
 
+/* --- sweeps -------------------------------------------------------------------------------------------------------------------------------- */
+
+static bool unfinished(struct sim_run *r)
+{
+    struct sfs_pool_info *info = NULL;
+    bool any = false;
+
+    if (sfs_pool_info(r->pool, &info) < 0)
+        return false;
+    for (unsigned i = 0; i < info->njobs; i++)
+        any |= info->jobs[i].row.ended == 0 && strcmp(info->jobs[i].row.kind, "heal") != 0;
+    sfs_pool_info_free(info);
+    return any;
+}
+
+static int begin_job(struct sim_run *r, uint64_t *job, struct sfs_error *err)
+{
+    switch (r->opt.plan.job) {
+    case SIM_JOB_REMOVE:
+        return sfs_pool_disk_remove(r->pool, r->disks[0].name, job, err);
+    case SIM_JOB_REPLACE:
+        return sfs_pool_disk_replace(r->pool, r->disks[0].name, r->disks[r->ndisks - 1].name, job, err);
+    case SIM_JOB_RETIRE:
+        return sfs_pool_disk_set(r->pool, r->disks[0].name, "usage", "retired", job, err);
+    case SIM_JOB_REBALANCE:
+        return sfs_pool_rebalance(r->pool, job, err);
+    default:
+        return sfs_pool_scrub(r->pool, job, err);
+    }
+}
+
+/* Before the job: a disk more, so that what leaves has somewhere to go; or something for a scrub to find. */
+static void prepare(struct sim_run *r)
+{
+    uint64_t at = r->opt.plan.crash_job_at;
+
+    sfs_sim_crash_at(r->world, 0, false);
+    if (r->opt.plan.job != SIM_JOB_SCRUB) {
+        fresh_disk(r, 24 * SIM_SLAB_BYTES);
+    } else {
+        sim_hurt_disk(r, &r->impaired, 1);
+        for (unsigned slot = 0; slot < 6; slot++)
+            sfs_sim_rot(r->world, r->disks[1].name, slot, 4096 * slot, 8192);
+    }
+    sfs_sim_crash_at(r->world, at, false);
+}
+
+void sim_job_swept(struct sim_run *r, bool finish)
+{
+    struct sfs_error err = {0};
+    uint64_t job = 0;
+    char text[256] = "";
+    int rc;
+
+    if (!finish)
+        prepare(r);
+    for (unsigned d = 0; finish && d < 600 && unfinished(r); d++) /* what was cut short goes on by itself */
+        sfs_env_sleep_ns(r->env, SIM_NS_PER_S);
+    sim_members_look(r);
+    if (r->opt.plan.job < SIM_JOB_RETIRE && !r->disks[0].member)
+        return;
+    rc = begin_job(r, &job, &err);
+    sim_note(r, "job %llu: %s", (unsigned long long)job, rc ? err.text : "begun");
+    if (rc == 0 && job)
+        rc = sfs_pool_job_wait(r->pool, job, 3600 * SIM_NS_PER_S, text);
+    if (rc < 0 && rc != -EALREADY && !sim_crashed(r))
+        sim_fail(r, "the job did not come to its end: %s %s (%s)", err.text, text, strerror(-rc));
+    sim_members_look(r);
+    if (!sim_crashed(r) && r->opt.plan.job < SIM_JOB_RETIRE && r->disks[0].member)
+        sim_fail(r, "the disk is still there");
+}
+
 const struct sim_op sim_disk_ops[] = {{"leave", 3, op_leave}, {"usage", 2, op_usage}, {"rebalance", 1, op_rebalance}, {0}};

@@ -118,6 +118,15 @@ static void swept_join(struct sim_run *r)
         sfs_sim_rot_meta(r->world, r->disks[0].name, "catalog.db", off, 1);
 }
 
+/* A sweep: a job over the disks, cut short. */
+static void swept_job(struct sim_run *r)
+{
+    must_open(r);
+    sfs_sim_crash_at(r->world, r->opt.plan.crash_job_at, false);
+    sim_job_swept(r, false);
+    end_of_swept(r);
+}
+
 /* Opens the pool again; some times the machine crashes, or the daemon is killed, during that. */
 static void recover(struct sim_run *r)
 {
@@ -202,9 +211,13 @@ static void body(void *arg)
             swept_heal(r);
         if (r->opt.plan.crash_join_at)
             swept_join(r);
+        if (r->opt.plan.crash_job_at)
+            swept_job(r);
         recover(r);
         sim_check_recovered(r, exact);
         undamage(r);
+        if (r->opt.plan.crash_job_at)
+            sim_job_swept(r, true);
     }
     sim_system_close(r);
     last_checks(r);

@@ -39,6 +39,8 @@ struct sim_plan {
     uint64_t crash_open_at;   /* at the n-th I/O of the recovery */
     uint64_t crash_heal_at;   /* disk 0 is away; at the n-th I/O of building it anew */
     uint64_t crash_join_at;   /* disk 0 was away and is back; at the n-th I/O of opening and taking it in again. Then its catalog rots, too */
+    uint64_t crash_job_at;    /* at the n-th I/O of `job`, begun after the epoch; it has to come to its end after the recovery */
+    enum sim_job { SIM_JOB_REMOVE, SIM_JOB_REPLACE, SIM_JOB_RETIRE, SIM_JOB_REBALANCE, SIM_JOB_SCRUB } job;
     uint64_t fail_at;         /* n-th call of fail_op on disk 0 */
     enum sfs_io_op fail_op;
     bool reached;             /* out: it came to that */
@@ -192,6 +194,7 @@ void sim_op_unlink(struct sim_actor *a);
 /* ops_disk.c */
 void sim_members_look(struct sim_run *r);       /* disks that have left the pool are nobody's any more: they are unplugged for good */
 enum sim_leave { SIM_REMOVE, SIM_REPLACE, SIM_RETIRE };
+void sim_job_swept(struct sim_run *r, bool finish); /* plan.job: begins it and waits; finish: it is at its end when this returns */
 uint64_t sim_leave_begin(struct sim_run *r, unsigned disk, enum sim_leave how, unsigned with); /* the job; 0: refused */
 
 /* faults.c */

@@ -9,19 +9,25 @@
 struct kind {
     const char *name, *what;
     enum sim_end end;
-    enum { POINT_EPOCH, POINT_OPEN, POINT_HEAL, POINT_JOIN, POINT_FAIL } point;
+    enum { POINT_EPOCH, POINT_OPEN, POINT_HEAL, POINT_JOIN, POINT_FAIL, POINT_JOB } point;
     enum sfs_io_op op;
+    enum sim_job job;
 };
 
 static const struct kind kinds[] = {
-    {"crash", "the machine crashes at the n-th I/O", SIM_END_CRASH, POINT_EPOCH, 0},
-    {"kill", "the daemon dies at the n-th I/O", SIM_END_KILL, POINT_EPOCH, 0},
-    {"recovery", "after a crash, the machine crashes again at the n-th I/O of the recovery", SIM_END_CRASH, POINT_OPEN, 0},
-    {"heal", "a disk is lost, and the machine crashes at the n-th I/O of healing", SIM_END_CLOSE, POINT_HEAL, 0},
-    {"rejoin", "a disk was away; the machine crashes at the n-th I/O of taking it in again, then its catalog rots", SIM_END_CLOSE, POINT_JOIN, 0},
-    {"write", "a disk fails at its n-th write", SIM_END_CLOSE, POINT_FAIL, SFS_IO_WRITE},
-    {"sync", "a disk fails at its n-th sync", SIM_END_CLOSE, POINT_FAIL, SFS_IO_SYNC},
-    {"read", "a disk fails at its n-th read", SIM_END_CLOSE, POINT_FAIL, SFS_IO_READ},
+    {"crash", "the machine crashes at the n-th I/O", SIM_END_CRASH, POINT_EPOCH, 0, 0},
+    {"kill", "the daemon dies at the n-th I/O", SIM_END_KILL, POINT_EPOCH, 0, 0},
+    {"recovery", "after a crash, the machine crashes again at the n-th I/O of the recovery", SIM_END_CRASH, POINT_OPEN, 0, 0},
+    {"heal", "a disk is lost, and the machine crashes at the n-th I/O of healing", SIM_END_CLOSE, POINT_HEAL, 0, 0},
+    {"rejoin", "a disk was away; the machine crashes at the n-th I/O of taking it in again, then its catalog rots", SIM_END_CLOSE, POINT_JOIN, 0, 0},
+    {"write", "a disk fails at its n-th write", SIM_END_CLOSE, POINT_FAIL, SFS_IO_WRITE, 0},
+    {"sync", "a disk fails at its n-th sync", SIM_END_CLOSE, POINT_FAIL, SFS_IO_SYNC, 0},
+    {"read", "a disk fails at its n-th read", SIM_END_CLOSE, POINT_FAIL, SFS_IO_READ, 0},
+    {"remove", "the machine crashes at the n-th I/O of removing a disk", SIM_END_CLOSE, POINT_JOB, 0, SIM_JOB_REMOVE},
+    {"replace", "the machine crashes at the n-th I/O of replacing a disk", SIM_END_CLOSE, POINT_JOB, 0, SIM_JOB_REPLACE},
+    {"retire", "the machine crashes at the n-th I/O of emptying a retired disk", SIM_END_CLOSE, POINT_JOB, 0, SIM_JOB_RETIRE},
+    {"rebalance", "the machine crashes at the n-th I/O of adding a disk and spreading slabs over it", SIM_END_CLOSE, POINT_JOB, 0, SIM_JOB_REBALANCE},
+    {"scrub", "a disk has rotten in parts; the machine crashes at the n-th I/O of scrubbing", SIM_END_CLOSE, POINT_JOB, 0, SIM_JOB_SCRUB},
 };
 #define NKINDS (sizeof(kinds) / sizeof(*kinds))
 
@@ -65,6 +71,8 @@ static bool one_point(const struct kind *k, const struct sim_options *base, uint
         opt.plan.crash_heal_at = n;
     else if (k->point == POINT_JOIN)
         opt.plan.crash_join_at = n;
+    else if (k->point == POINT_JOB)
+        opt.plan.crash_job_at = n, opt.plan.job = k->job;
     else
         opt.plan.fail_at = n;
     snprintf(opt.replay, sizeof(opt.replay), "sim --sweep %s --seed %llu --ops %u --at %llu", k->name, (unsigned long long)opt.seed,
