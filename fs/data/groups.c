@@ -369,6 +369,12 @@ int sfs_groups_check_slabs(struct sfs_data *d, int id)
         return 0; /* an image has its slabs at fixed places */
     p.bits = calloc(p.slabs / 64 + 1, sizeof(uint64_t));
     int rc = p.bits ? sfs_disk_slab_list(disk, note_present, &p) : -ENOMEM;
+    if (rc && rc != -ENOMEM) { /* what is on it cannot be told: the others go on without it */
+        sfs_disk_fence(disk, SFS_DISK_FAILED, "read error: its slabs could not be listed");
+        free(p.bits);
+        sfs_disk_put(disk);
+        return 0;
+    }
     sfs_catalog_lock(d->cat);
     unsigned n = 0;
     while (!rc) {

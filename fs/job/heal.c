@@ -7,6 +7,8 @@
 #include "fs/base/size.h"
 #include "fs/data/diskset.h"
 #include "fs/data/repair.h"
+#include "fs/job/crew.h"
+#include "fs/job/evacuate.h"
 
 #define RETRIES 4u /* of one slab, when its target fails */
 
@@ -18,6 +20,7 @@ struct sfs_heal {
     struct sfs_cond changed;
     struct sfs_thread *thread;
     bool stop, woken;
+    bool changed_disks;        /* a run under way makes its list anew: what is most endangered may be another group now */
     uint64_t asked, answered;  /* runs, by number */
     struct {
         int disk;
@@ -26,6 +29,7 @@ struct sfs_heal {
     unsigned nsuspects;
     struct sfs_heal_status status;
     uint64_t began_ns;
+    struct sfs_throttle *throttle;
 };
 
 /* A group with something to build. */
@@ -39,6 +43,8 @@ struct run {
     struct sfs_heal *h;
     struct patient *v;
     unsigned n;
+    bool begun;
+    struct sfs_mutex lock;  /* SFS_RANK_LEAF: all below */
     unsigned healed, left;
     unsigned hopeless;  /* slabs with nothing to build them from */
     uint64_t damaged;
@@ -48,31 +54,16 @@ struct run {
 
 /* --- the list --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Is there anything to build slab i from? If not it stays where it is: the missing disk may return with it. */
-static bool has_source(const struct sfs_group_info *g, unsigned i)
-{
-    unsigned column = i / g->copies, gone = 0;
-    for (unsigned c = 0; c < g->columns; c++) {
-        bool any = false;
-        for (unsigned k = 0; k < g->copies; k++)
-            any |= g->slab_online[c * g->copies + k];
-        if (any && c == column)
-            return true;
-        gone += !any;
-    }
-    return gone <= sfs_resiliency_parity(g->resiliency);
-}
-
 static unsigned due_slabs(struct sfs_heal *h, const struct sfs_group_info *g, unsigned *hopeless)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < g->nslabs; i++) {
         if (g->slab_online[i] || !h->ops.due(h->ops.ctx, g->slabs[i].disk))
             continue;
-        if (has_source(g, i))
+        if (sfs_slab_has_source(g, i))
             n++;
         else
-            ++*hopeless;
+            *hopeless += g->slabs[i].disk != 0; /* what was given up with its disk won't return: nobody waits for it */
     }
     return n;
 }
@@ -103,7 +94,7 @@ static int make_list(struct run *r)
         unsigned due = due_slabs(h, &g, &r->hopeless);
         if (!due)
             continue;
-        r->v[r->n++] = (struct patient){g.id, g.tolerance > g.missing ? g.tolerance - g.missing : 0, due * sfs_move_slab_cost(h->d, g.id)};
+        r->v[r->n++] = (struct patient){g.id, g.spare, due * sfs_move_slab_cost(h->d, g.id)};
     }
     if (ids)
         free(ids);
@@ -115,9 +106,11 @@ static int make_list(struct run *r)
 
 /* --- one group ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* Between two groups (no bytes) a run also stops for a new list. */
 static int progress(void *ctx, uint64_t bytes)
 {
-    struct sfs_heal *h = ctx;
+    struct run *r = ctx;
+    struct sfs_heal *h = r->h;
     sfs_mutex_lock(&h->lock);
     h->status.done += bytes;
     if (h->status.done > h->status.total)
@@ -128,12 +121,12 @@ static int progress(void *ctx, uint64_t bytes)
         if (h->status.rate_bytes_s)
             h->status.eta_s = (h->status.total - h->status.done) / h->status.rate_bytes_s;
     }
-    bool stop = h->stop;
+    bool stop = h->stop || (!bytes && h->changed_disks);
     sfs_mutex_unlock(&h->lock);
     return stop;
 }
 
-static void note_failure(struct run *r, int rc, uint64_t group)
+static void set_failure(struct run *r, int rc, uint64_t group)
 {
     r->left++;
     if (r->result && r->result != -ENOSPC)
@@ -147,6 +140,13 @@ static void note_failure(struct run *r, int rc, uint64_t group)
         snprintf(r->why, sizeof(r->why), "slab group %llu: %s", (unsigned long long)group, strerror(-rc));
 }
 
+static void note_failure(struct run *r, int rc, uint64_t group)
+{
+    sfs_mutex_lock(&r->lock);
+    set_failure(r, rc, group);
+    sfs_mutex_unlock(&r->lock);
+}
+
 static bool stopping(struct sfs_heal *h)
 {
     sfs_mutex_lock(&h->lock);
@@ -156,40 +156,48 @@ static bool stopping(struct sfs_heal *h)
 }
 
 /* Builds one due slab of the group; 1 when there was one, 0 when there is none (any more), -errno. */
-static int heal_one(struct run *r, uint64_t id)
+static int heal_one(struct run *r, struct sfs_crew_worker *w, uint64_t id)
 {
     struct sfs_heal *h = r->h;
     struct sfs_group_info g;
     if (sfs_group_info(h->d, id, &g))
         return 0;
     for (unsigned i = 0; i < g.nslabs; i++) {
-        if (g.slab_online[i] || !h->ops.due(h->ops.ctx, g.slabs[i].disk) || !has_source(&g, i))
+        if (g.slab_online[i] || !h->ops.due(h->ops.ctx, g.slabs[i].disk) || !sfs_slab_has_source(&g, i))
             continue;
         struct sfs_move_result res;
         int rc = 0;
+        w->pace.urgent = g.spare == 0;
         for (unsigned tries = 0; tries < RETRIES; tries++) {
-            rc = sfs_move_slab(h->d, id, g.slabs[i].column, g.slabs[i].copy, 0, progress, h, &res);
-            if (rc != -EIO && rc != -EAGAIN)
+            rc = sfs_move_slab(h->d, id, g.slabs[i].column, g.slabs[i].copy, 0, sfs_crew_progress, w, &res);
+            if (rc == -EAGAIN)
+                return 1; /* somebody else has moved a slab of it: look again */
+            if (rc != -EIO)
                 break;
         }
         if (rc == -ENOENT)
             return 0; /* the group has gone meanwhile */
         if (rc)
             return rc;
+        sfs_mutex_lock(&r->lock);
         r->damaged += res.damaged_bytes;
         r->healed++;
+        sfs_mutex_unlock(&r->lock);
         return 1;
     }
     return 0;
 }
 
-static void heal_group(struct run *r, uint64_t id)
+static void heal_group(struct sfs_crew_worker *w, unsigned item)
 {
+    struct run *r = w->crew->ctx;
+    uint64_t id = r->v[item].id;
     int rc;
     bool any = false;
-    while (!stopping(r->h) && (rc = heal_one(r, id)) != 0) {
+    while (!stopping(r->h) && (rc = heal_one(r, w, id)) != 0) {
         if (rc < 0) {
-            note_failure(r, rc, id);
+            if (rc != -ECANCELED)
+                note_failure(r, rc, id);
             return;
         }
         any = true;
@@ -217,11 +225,16 @@ static void begin(struct run *r)
     for (unsigned i = 0; i < r->n; i++)
         total += r->v[i].cost;
     sfs_mutex_lock(&h->lock);
+    if (!r->begun) {
+        h->status.done = h->status.rate_bytes_s = h->status.eta_s = 0;
+        h->began_ns = sfs_env_mono_ns(h->env);
+    }
     h->status.running = true;
-    h->status.done = h->status.rate_bytes_s = h->status.eta_s = 0;
-    h->status.total = total;
-    h->began_ns = sfs_env_mono_ns(h->env);
+    h->status.total = h->status.done + total;
     sfs_mutex_unlock(&h->lock);
+    if (r->begun)
+        return;
+    r->begun = true;
     char size[16], text[160];
     snprintf(text, sizeof(text), "healing %u slab group%s, about %s to write", r->n, r->n == 1 ? "" : "s", sfs_size_format(total, size));
     h->ops.event(h->ops.ctx, "info", "heal-started", text);
@@ -246,7 +259,7 @@ static void finish(struct run *r, char *text, size_t cap)
                  "to return",
                  r->healed, slabs_were(r->healed), r->hopeless, r->hopeless == 1 ? "slab has" : "slabs have",
                  r->hopeless == 1 ? "s" : "", r->hopeless == 1 ? "its" : "their");
-    else if (!r->n && !r->result)
+    else if (!r->begun && !r->result)
         snprintf(text, cap, "nothing to heal");
     else if (r->result)
         snprintf(text, cap, "%u %s built anew and verified, %u %s still degraded: %s", r->healed,
@@ -262,7 +275,7 @@ static void finish(struct run *r, char *text, size_t cap)
         h->status.total = h->status.done;
         sfs_mutex_unlock(&h->lock);
     }
-    if (r->n)
+    if (r->begun)
         h->ops.event(h->ops.ctx, r->result || r->damaged ? "error" : "info", r->result ? "heal-incomplete" : "heal-done", text);
 }
 
@@ -317,24 +330,48 @@ static void verify_suspect(struct sfs_heal *h, int disk)
     h->ops.event(h->ops.ctx, lost_all ? "error" : bad_all ? "warning" : "info", "disk-verified", text);
 }
 
+static void anew(struct sfs_heal *h)
+{
+    sfs_mutex_lock(&h->lock);
+    h->changed_disks = false;
+    sfs_mutex_unlock(&h->lock);
+}
+
+static bool disks_changed(struct sfs_heal *h)
+{
+    sfs_mutex_lock(&h->lock);
+    bool changed = h->changed_disks;
+    sfs_mutex_unlock(&h->lock);
+    return changed;
+}
+
 static int heal_run(struct sfs_heal *h, char *text, size_t cap)
 {
     int disk;
     while (!stopping(h) && (disk = next_suspect(h)))
         verify_suspect(h, disk);
     struct run r = {.h = h};
-    int rc = make_list(&r);
-    if (rc)
-        note_failure(&r, rc, 0);
-    if (r.n)
-        begin(&r);
-    for (unsigned i = 0; i < r.n && !stopping(h); i++)
-        heal_group(&r, r.v[i].id);
+    struct sfs_crew crew = {.d = h->d, .throttle = h->throttle, .progress = progress, .work = heal_group, .ctx = &r};
+    sfs_mutex_init(&r.lock, h->env, SFS_RANK_LEAF);
+    do {
+        anew(h);
+        free(r.v);
+        r.v = NULL;
+        r.n = r.left = r.hopeless = 0;
+        r.result = 0;
+        int rc = make_list(&r);
+        if (rc)
+            note_failure(&r, rc, 0);
+        if (r.n)
+            begin(&r);
+        sfs_crew_run(&crew, r.n);
+    } while (!stopping(h) && disks_changed(h));
     if (!stopping(h))
         finish(&r, text, cap);
     else
         snprintf(text, cap, "stopped; it goes on when the pool is next opened");
     free(r.v);
+    sfs_mutex_destroy(&r.lock);
     return stopping(h) ? -ECANCELED : r.result ? r.result : r.damaged ? -EUCLEAN : r.hopeless ? -ENODATA : 0;
 }
 
@@ -377,7 +414,8 @@ int sfs_heal_start(struct sfs_data *d, const struct sfs_heal_ops *ops, struct sf
     h->ops = *ops;
     sfs_mutex_init(&h->lock, h->env, SFS_RANK_JOB);
     sfs_cond_init(&h->changed, h->env);
-    int rc = sfs_thread_start(h->env, "sfs-heal", heal_main, h, &h->thread);
+    h->throttle = sfs_throttle_new(d);
+    int rc = h->throttle ? sfs_thread_start(h->env, "sfs-heal", heal_main, h, &h->thread) : -ENOMEM;
     if (rc) {
         h->thread = NULL;
         sfs_heal_stop(h);
@@ -397,6 +435,7 @@ void sfs_heal_stop(struct sfs_heal *h)
     sfs_mutex_unlock(&h->lock);
     if (h->thread)
         sfs_thread_join(h->thread);
+    sfs_throttle_free(h->throttle);
     sfs_cond_destroy(&h->changed);
     sfs_mutex_destroy(&h->lock);
     free(h);
@@ -443,4 +482,18 @@ int sfs_heal_wait(struct sfs_heal *h, char *text, size_t cap)
     snprintf(text, cap, "%s", h->status.last_text);
     sfs_mutex_unlock(&h->lock);
     return rc;
+}
+
+void sfs_heal_disks_changed(struct sfs_heal *h)
+{
+    if (!h)
+        return;
+    sfs_mutex_lock(&h->lock);
+    h->changed_disks = true;
+    sfs_mutex_unlock(&h->lock);
+}
+
+struct sfs_throttle *sfs_heal_throttle(struct sfs_heal *h)
+{
+    return h->throttle;
 }

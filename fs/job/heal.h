@@ -3,6 +3,7 @@
 #define SFS_JOB_HEAL_H
 
 #include "fs/data/groups.h"
+#include "fs/job/throttle.h"
 
 struct sfs_heal;
 struct sfs_heal_ops {
@@ -25,6 +26,9 @@ int sfs_heal_start(struct sfs_data *d, const struct sfs_heal_ops *ops, struct sf
 void sfs_heal_stop(struct sfs_heal *h);      /* stops a run between two slabs; NULL is fine */
 /* A disk that was out of use for more than being unplugged (errors, truncation) is in use again: every copy on it is compared with its checksums, and repaired, by the next run. */
 void sfs_heal_suspect(struct sfs_heal *h, int disk);
+/* Disks have gone or returned: a run under way makes its list anew, so that what is most endangered comes first. NULL is fine. */
+void sfs_heal_disks_changed(struct sfs_heal *h);
+struct sfs_throttle *sfs_heal_throttle(struct sfs_heal *h);
 void sfs_heal_wake(struct sfs_heal *h);      /* look whether anything is due */
 void sfs_heal_status(struct sfs_heal *h, struct sfs_heal_status *out);
 /* Runs until nothing that is due is left to do and returns the run's result, with its text. */

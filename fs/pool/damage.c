@@ -26,7 +26,8 @@ static bool lost_columns(const struct sfs_group_info *g, bool hit[SFS_MAX_COLUMN
     return gone > sfs_resiliency_parity(g->resiliency);
 }
 
-static int files_missing(struct sfs_pool *p, uint64_t max_rows, struct sfs_files *f, bool *more)
+/* Files in groups that have lost columns: to disks that are away, or (given_up) for good. */
+static int files_missing(struct sfs_pool *p, bool given_up, uint64_t max_rows, struct sfs_files *f, bool *more)
 {
     uint64_t *ids;
     unsigned n;
@@ -36,7 +37,7 @@ static int files_missing(struct sfs_pool *p, uint64_t max_rows, struct sfs_files
     for (unsigned i = 0; !rc && i < n && !*more; i++) {
         struct sfs_group_info g;
         bool hit[SFS_MAX_COLUMNS];
-        if (!sfs_group_info(p->data, ids[i], &g) && g.lost && lost_columns(&g, hit))
+        if (!sfs_group_info(p->data, ids[i], &g) && g.lost && g.given_up == given_up && lost_columns(&g, hit))
             rc = sfs_files_of_group(p, &g, hit, max_rows, f, more);
     }
     if (n)
@@ -109,7 +110,9 @@ int sfs_pool_damaged(struct sfs_pool *p, unsigned max, uint64_t max_rows, struct
     struct sfs_damaged *o = calloc(1, sizeof(*o));
     int rc = o ? files_damaged(p, &damaged) : -ENOMEM;
     if (!rc)
-        rc = files_missing(p, max_rows, &missing, &o->more);
+        rc = files_missing(p, true, max_rows, &damaged, &o->more);
+    if (!rc)
+        rc = files_missing(p, false, max_rows, &missing, &o->more);
     size_t n = damaged.n + missing.n < max ? damaged.n + missing.n : max;
     if (!rc) {
         o->v = calloc(n + 1, sizeof(*o->v));

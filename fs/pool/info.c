@@ -87,6 +87,7 @@ static void add_groups(struct sfs_pool *p, struct sfs_pool_info *out)
             s->groups++;
             s->groups_degraded += g.missing > 0 && !g.lost;
             s->groups_lost += g.lost;
+            s->groups_given_up += g.lost && g.given_up;
             s->raw_bytes += (uint64_t)(g.nslabs - g.missing) * p->slab_bytes;
         }
     }
@@ -229,7 +230,7 @@ static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
     unsigned away = 0;
     char names[256] = "";
     for (unsigned i = 0; i < o->nspaces; i++) {
-        lost += o->spaces[i].groups_lost;
+        lost += o->spaces[i].groups_lost - o->spaces[i].groups_given_up;
         degraded += o->spaces[i].groups_degraded;
     }
     for (unsigned i = 0; i < o->ndisks; i++)

@@ -184,8 +184,11 @@ static uint64_t job_rate(struct sfs_pool *p)
 
 void sfs_pool_apply_rate(struct sfs_pool *p)
 {
+    uint64_t rate = job_rate(p);
     if (p->jobs)
-        sfs_throttle_set(sfs_jobs_throttle(p->jobs), job_rate(p));
+        sfs_throttle_set(sfs_jobs_throttle(p->jobs), rate);
+    if (p->heal)
+        sfs_throttle_set(sfs_heal_throttle(p->heal), rate);
 }
 
 int sfs_pool_jobs_open(struct sfs_pool *p, bool go_on)

@@ -170,6 +170,7 @@ static void handle_lost(struct sfs_pool *p, struct sfs_pool_disk *pd)
     set_lost_since(p, pd->id, sfs_env_wall(p->env).tv_sec);
     sfs_pool_suspect_store(p, pd);
     bool spare = sfs_pool_spare_steps_in(p, pd);
+    sfs_heal_disks_changed(p->heal);
     char delay[32] = "5m";
     sfs_pool_prop_get(p, "heal-delay", delay, sizeof(delay), NULL);
     sfs_pool_event(p, "error", "disk-lost", pd->name,
@@ -258,6 +259,7 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
     sfs_pool_event(p, "info", "disk-returned", pd->name, "disk %s is back at %s; what is still good on it is in use again", pd->name, pd->path);
     pd->away.retry_ns = 0;
     sfs_jobs_wake(p->jobs);
+    sfs_heal_disks_changed(p->heal);
     sfs_pool_suspect_begin(p, pd);
 }
 

@@ -76,6 +76,7 @@ struct sfs_space_info {
     uint64_t raw_bytes;              /* slabs taken on the disks */
     enum sfs_health health;
     uint64_t groups, groups_degraded, groups_lost; /* lost: more slabs missing than the resiliency bears */
+    uint64_t groups_given_up;        /* of those lost: for good, whatever disk returns */
 };
 struct sfs_job_info {
     struct sfs_job_row row;

@@ -302,3 +302,236 @@ Test(disks, a_second_loss_in_the_middle_of_a_removal)
     for (uint64_t seed = 1; seed <= 10; seed++)
         in_sim(seed, body_second_loss);
 }
+
+/* --- replace -------------------------------------------------------------------------------------------------------- */
+
+static void add_disk(struct fixture *f, const char *name, unsigned mib)
+{
+    char path[16];
+    struct sfs_error err = {0};
+    snprintf(path, sizeof(path), "sim:%s", name);
+    cr_assert_eq(sfs_sim_add(f->world, name, (uint64_t)mib << 20, SFS_MEDIA_SSD), 0);
+    struct sfs_disk_spec spec = {.path = path};
+    cr_assert_eq(sfs_pool_disk_add(f->pool, &spec, 1, false, NULL, &err), 0, "%s", err.text);
+}
+
+static uint64_t replace_disk(struct fixture *f, const char *old, const char *with)
+{
+    struct sfs_error err = {0};
+    uint64_t job = 0;
+    cr_assert_eq(sfs_pool_disk_replace(f->pool, old, with, &job, &err), 0, "%s", err.text);
+    return job;
+}
+
+static void body_replace(struct fixture *f)
+{
+    struct file t;
+    struct sfs_disk_info d;
+    begin_with(f, &t, (unsigned[]){24, 24, 24}, 3, SFS_MIRROR2, 12);
+    add_disk(f, "n", 16); /* smaller, but it fits */
+    wait_job(f, replace_disk(f, "a", "n"));
+    cr_assert_not(disk_now(f, "a", &d));
+    cr_assert(disk_now(f, "n", &d));
+    cr_assert_gt(d.slabs_held, 0);
+    cr_assert_eq(file_check(&t), 0);
+    check_redundancy(f);
+    /* A dead one: from the other copies. */
+    sfs_sim_vanish(f->world, "b");
+    add_disk(f, "o", 24);
+    wait_job(f, replace_disk(f, "b", "o"));
+    cr_assert_not(disk_now(f, "b", &d));
+    check_redundancy(f);
+    reopen(f, &t, "sim:n");
+    cr_assert_eq(file_check(&t), 0);
+    sfs_sim_vanish(f->world, "c");
+    cr_assert_eq(file_check(&t), 0);
+    end_with(f, &t);
+}
+
+Test(disks, a_disk_is_replaced_dead_or_alive)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        in_sim(seed, body_replace);
+}
+
+/* --- forget --------------------------------------------------------------------------------------------------------- */
+
+static void body_forget(struct fixture *f)
+{
+    struct file t;
+    struct sfs_error err = {0};
+    struct sfs_forget look;
+    struct sfs_disk_info d;
+    uint64_t job;
+    begin_with(f, &t, (unsigned[]){24, 24, 24}, 3, SFS_SIMPLE, 12);
+    cr_assert_eq(sfs_pool_disk_forget(f->pool, "b", false, &look, &err), -EBUSY, "a disk that is here is removed");
+    sfs_sim_vanish(f->world, "b");
+    unsigned bad = file_check(&t);
+    cr_assert(bad > 0 && bad < 12, "%u", bad);
+    cr_assert_eq(sfs_pool_disk_remove(f->pool, "b", &job, &err), -ENODATA, "the only copy");
+    cr_assert(strstr(err.text, "disk forget"), "%s", err.text);
+    cr_assert_eq(sfs_pool_disk_forget(f->pool, "b", true, &look, &err), 0, "%s", err.text);
+    cr_assert_gt(look.lost_bytes, 0);
+    cr_assert_eq(look.nspaces, 1);
+    cr_assert_str_eq(look.spaces[0].name, "docs");
+    sfs_forget_free(&look);
+    cr_assert(disk_now(f, "b", &d), "looking changes nothing");
+    cr_assert_eq(sfs_pool_disk_forget(f->pool, "b", false, &look, &err), 0, "%s", err.text);
+    sfs_forget_free(&look);
+    cr_assert_not(disk_now(f, "b", &d));
+    cr_assert_eq(file_check(&t), bad, "errors there, and only there");
+    cr_assert_eq(sfs_pool_heal(f->pool, true, &err), 0, "nobody waits for what won't return: %s", err.text);
+    cr_assert_eq(file_write(&t, MIB), 0, "writes go on");
+    cr_assert_eq(sfs_commit_wait(sfs_pool_data(f->pool), false), 0);
+    sfs_sim_return(f->world, "b"); /* it does, all the same */
+    reopen(f, &t, "sim:a");
+    cr_assert_not(disk_now(f, "b", &d));
+    cr_assert_eq(file_check(&t), bad);
+    end_with(f, &t);
+}
+
+Test(disks, what_a_forgotten_disk_held_alone_is_lost_and_nothing_else)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        in_sim(seed, body_forget);
+}
+
+/* --- usage ---------------------------------------------------------------------------------------------------------- */
+
+static void set_disk(struct fixture *f, const char *disk, const char *key, const char *value)
+{
+    struct sfs_error err = {0};
+    uint64_t job = 0;
+    cr_assert_eq(sfs_pool_disk_set(f->pool, disk, key, value, &job, &err), 0, "%s", err.text);
+    if (job)
+        wait_job(f, job);
+}
+
+static void body_spare(struct fixture *f)
+{
+    struct file t;
+    struct sfs_error err = {0};
+    struct sfs_disk_info d;
+    uint64_t job;
+    begin_with(f, &t, (unsigned[]){24, 24, 24, 24}, 4, SFS_MIRROR2, 10);
+    set_disk(f, "d", "usage", "hot-spare");
+    cr_assert(disk_now(f, "d", &d));
+    cr_assert_eq(d.slabs_held, 0, "it has been emptied");
+    for (unsigned i = 0; i < 4; i++)
+        cr_assert_eq(file_write(&t, MIB), 0);
+    cr_assert_eq(sfs_commit_wait(sfs_pool_data(f->pool), false), 0);
+    cr_assert(disk_now(f, "d", &d));
+    cr_assert_eq(d.slabs_held, 0, "and stays empty");
+    add_disk(f, "t", 2);
+    cr_assert_eq(sfs_pool_disk_set(f->pool, "t", "usage", "hot-spare", &job, &err), -ENOSPC, "too small");
+    cr_assert(strstr(err.text, "too small"), "%s", err.text);
+    wait_job(f, remove_disk(f, "t"));
+    sfs_sim_vanish(f->world, "b");
+    for (unsigned i = 0; i < 60; i++) /* a minute: less than the delay */
+        sfs_env_sleep_ns(f->env, 1000000000ull);
+    cr_assert(disk_now(f, "d", &d));
+    cr_assert_eq(d.row.usage, SFS_USAGE_AUTO, "it has stepped in");
+    cr_assert_gt(d.slabs_held, 0);
+    check_redundancy(f);
+    cr_assert_eq(file_check(&t), 0);
+    end_with(f, &t);
+}
+
+Test(disks, a_hot_spare_steps_in_without_delay)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        in_sim(seed, body_spare);
+}
+
+static void body_errors(struct fixture *f)
+{
+    struct file t;
+    struct sfs_error err = {0};
+    struct sfs_disk_info d;
+    begin_with(f, &t, (unsigned[]){24, 24, 24, 24}, 4, SFS_MIRROR2, 10);
+    cr_assert_eq(sfs_pool_prop_set(f->pool, "error-limit", "some", &err), -EINVAL);
+    cr_assert_eq(sfs_pool_prop_set(f->pool, "error-limit", "2", &err), 0);
+    sfs_sim_fail_at(f->world, "b", SFS_IO_READ, 1, true);
+    for (unsigned i = 0; i < 4; i++)
+        cr_assert_eq(file_check(&t), 0, "the other copies serve");
+    for (unsigned i = 0; i < 30; i++)
+        sfs_env_sleep_ns(f->env, 1000000000ull);
+    cr_assert(disk_now(f, "b", &d));
+    cr_assert_gt(d.row.read_errors, 2, "counted");
+    cr_assert_eq(d.row.usage, SFS_USAGE_RETIRED);
+    cr_assert_eq(d.slabs_held, 0, "and emptied, though it cannot be read");
+    check_redundancy(f);
+    reopen(f, &t, "sim:a");
+    cr_assert(disk_now(f, "b", &d));
+    cr_assert_gt(d.row.read_errors, 2, "not forgotten");
+    end_with(f, &t);
+}
+
+Test(disks, a_disk_with_too_many_errors_is_retired_and_emptied)
+{
+    in_sim(1, body_errors);
+}
+
+/* --- capacity, balance ---------------------------------------------------------------------------------------------- */
+
+static void body_capacity(struct fixture *f)
+{
+    struct file t;
+    struct sfs_error err = {0};
+    struct sfs_disk_info d;
+    uint64_t job;
+    begin_with(f, &t, (unsigned[]){32, 32}, 2, SFS_MIRROR2, 10);
+    cr_assert_eq(sfs_pool_disk_set(f->pool, "a", "capacity", "5M", &job, &err), -ENOSPC, "below what it holds, and nobody else can");
+    cr_assert_eq(sfs_pool_disk_set(f->pool, "a", "capacity", "1000K", &job, &err), -EINVAL);
+    cr_assert_eq(sfs_pool_disk_set(f->pool, "a", "capacity", "64M", &job, &err), -ENOSPC, "more than there is: %s", err.text);
+    set_disk(f, "a", "capacity", "16M");
+    cr_assert(disk_now(f, "a", &d));
+    cr_assert_eq(d.row.capacity_slabs, 16);
+    cr_assert_eq(file_check(&t), 0);
+    reopen(f, &t, "sim:b");
+    cr_assert(disk_now(f, "a", &d));
+    cr_assert_eq(d.row.capacity_slabs, 16);
+    set_disk(f, "a", "capacity", "30M");
+    for (unsigned i = 0; i < 8; i++)
+        cr_assert_eq(file_write(&t, MIB), 0, "more room at once");
+    cr_assert_eq(sfs_commit_wait(sfs_pool_data(f->pool), false), 0);
+    add_disk(f, "n", 32);
+    set_disk(f, "a", "capacity", "5M"); /* now somebody else can */
+    cr_assert(disk_now(f, "a", &d));
+    cr_assert_leq(d.slabs_held, 5);
+    check_redundancy(f);
+    reopen(f, &t, "sim:b");
+    cr_assert_eq(file_check(&t), 0);
+    end_with(f, &t);
+}
+
+Test(disks, a_disk_gives_less_and_more)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        in_sim(seed, body_capacity);
+}
+
+static void body_rebalance(struct fixture *f)
+{
+    struct file t;
+    struct sfs_error err = {0};
+    struct sfs_disk_info a, n;
+    uint64_t job;
+    begin_with(f, &t, (unsigned[]){40, 40, 40}, 3, SFS_MIRROR2, 30);
+    add_disk(f, "n", 40);
+    cr_assert_gt(sfs_rebalance_bytes(sfs_pool_data(f->pool)), 0);
+    cr_assert_eq(sfs_pool_rebalance(f->pool, &job, &err), 0, "%s", err.text);
+    wait_job(f, job);
+    cr_assert(disk_now(f, "a", &a) && disk_now(f, "n", &n));
+    cr_assert(a.slabs_held <= n.slabs_held + 2 && n.slabs_held <= a.slabs_held + 2, "%llu and %llu slabs", (unsigned long long)a.slabs_held, (unsigned long long)n.slabs_held);
+    cr_assert_eq(sfs_rebalance_bytes(sfs_pool_data(f->pool)), 0, "it is at rest");
+    check_redundancy(f);
+    cr_assert_eq(file_check(&t), 0);
+    end_with(f, &t);
+}
+
+Test(disks, slabs_are_spread_over_a_disk_that_was_added)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        in_sim(seed, body_rebalance);
+}
