@@ -41,6 +41,11 @@ void sfs_disk_fence(struct sfs_disk *d, enum sfs_disk_state state, const char *w
         fn(d, ctx);
 }
 
+bool sfs_disk_is_stuck(struct sfs_disk *d)
+{
+    return sfs_disk_state(d) != SFS_DISK_ONLINE && sfs_queue_is_stuck(d);
+}
+
 void sfs_disk_on_state(struct sfs_disk *d, void (*fn)(struct sfs_disk *, void *), void *ctx)
 {
     sfs_mutex_lock(&d->m);

@@ -68,6 +68,8 @@ enum sfs_disk_state sfs_disk_state(struct sfs_disk *d);
 const char *sfs_disk_state_why(struct sfs_disk *d);  /* "write error: Input/output error"; "" when online; valid until close */
 /* An image whose label was whole at the front and gone from the end when it was opened: it must have been made shorter and longer again, and lost what was in between. */
 bool sfs_disk_end_lost(const struct sfs_disk *d);
+/* Out of use, and a request that it was given before is still held up in the kernel: looking at its path would be, too. */
+bool sfs_disk_is_stuck(struct sfs_disk *d);
 void sfs_disk_fence(struct sfs_disk *d, enum sfs_disk_state state, const char *why); /* takes it out of use; first call wins */
 /* Called once, from any thread with no disk lock held, when the disk leaves ONLINE. */
 void sfs_disk_on_state(struct sfs_disk *d, void (*fn)(struct sfs_disk *, void *), void *ctx);

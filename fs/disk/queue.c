@@ -280,6 +280,16 @@ static bool worker_is_stuck(struct sfs_worker *w)
     return w->current && request_is_done(w->current);
 }
 
+bool sfs_queue_is_stuck(struct sfs_disk *d)
+{
+    bool stuck = false;
+    sfs_mutex_lock(&d->m);
+    for (unsigned i = 0; !d->backend->ops->cancel && i < d->nworkers; i++)
+        stuck |= worker_is_stuck(d->workers[i]);
+    sfs_mutex_unlock(&d->m);
+    return stuck;
+}
+
 bool sfs_queue_stop(struct sfs_disk *d)
 {
     bool stuck = false;

@@ -115,6 +115,7 @@ int64_t sfs_request_run_simple(struct sfs_disk *d, enum sfs_rq_op op, uint32_t s
 
 int sfs_queue_start(struct sfs_disk *d);
 /* Ends the workers; those in abandoned requests are left behind. */
+bool sfs_queue_is_stuck(struct sfs_disk *d); /* a worker is in the kernel with a request that was abandoned */
 bool sfs_queue_stop(struct sfs_disk *d); /* true: workers stuck in the kernel were left behind */
 
 /* Ends all queued and running requests of a disk that is out of use with -ETIMEDOUT; what workers still run

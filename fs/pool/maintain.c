@@ -273,6 +273,8 @@ void sfs_pool_look_after_disks(struct sfs_pool *p, bool now)
         bool online = pd->disk && sfs_disk_check(pd->disk) == 0 && sfs_disk_state(pd->disk) == SFS_DISK_ONLINE;
         if (pd->disk && !online && !pd->away.told)
             handle_lost(p, pd);
+        else if (pd->disk && !online && sfs_disk_is_stuck(pd->disk))
+            continue; /* looking at it would hold us up as well; it is looked at when it answers again */
         else if (!online && (now || sfs_env_mono_ns(p->env) >= pd->away.retry_ns))
             try_return(p, pd);
     }
