@@ -143,11 +143,19 @@ static uint64_t room_of(struct sfs_data *d, const struct sfs_group *g)
     return g->used_known && g->holds == 0 && sfs_group_whole(d, g) ? sfs_group_room_blocks(g) * SFS_BLOCK : 0;
 }
 
+/* Would the writer open it (again)? */
+static bool is_laid_out_right(const struct sfs_volume *v, const struct sfs_group *g)
+{
+    if (g->kind == SFS_GROUP_LANDING)
+        return true;
+    return g->geo.resiliency == (enum sfs_resiliency)v->row.resiliency && g->geo.interleave == v->row.interleave && (!v->row.columns || g->geo.columns <= v->row.columns);
+}
+
 static uint64_t room_in_groups(struct sfs_data *d, const struct sfs_volume *v, enum sfs_group_kind kind)
 {
     uint64_t bytes = 0;
     for (struct sfs_group *g = d->groups; g; g = g->hh.next)
-        if (g->volume == v && g->kind == kind && (kind == SFS_GROUP_LANDING || g->geo.resiliency == (enum sfs_resiliency)v->row.resiliency))
+        if (g->volume == v && g->kind == kind && is_laid_out_right(v, g))
             bytes += room_of(d, g);
     return bytes;
 }

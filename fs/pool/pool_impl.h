@@ -204,4 +204,10 @@ static inline int sfs_pool_store_id(const struct sfs_pool *p, const struct sfs_p
     return (int)(pd - p->disks) + 1;
 }
 
+/* convert.c */
+int sfs_pool_run_convert(struct sfs_job *j, void *pool);
+int sfs_pool_run_optimize(struct sfs_job *j, void *pool);
+int sfs_pool_check_conversion(struct sfs_pool *p, const struct sfs_space_row *row, struct sfs_error *err); /* lock `admin` held */
+int sfs_pool_begin_conversion(struct sfs_pool *p, int space, uint64_t *job, struct sfs_error *err);          /* 0 with *job = 0: there is nothing to convert */
+
 #endif
