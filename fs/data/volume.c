@@ -83,6 +83,18 @@ unsigned sfs_volumes_destroying(struct sfs_data *d, int *ids, unsigned max)
     return n;
 }
 
+unsigned sfs_volume_ids(struct sfs_data *d, int *spaces, unsigned max)
+{
+    unsigned n = 0;
+    SFS_LOCK(d);
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        if (!v->row.destroying && n < max)
+            spaces[n++] = v->row.id;
+    SFS_UNLOCK(d);
+    return n;
+}
+
 struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space)
 {
     SFS_LOCK(d);
@@ -293,6 +305,23 @@ static uint64_t room(struct sfs_volume *v, bool rewriting)
             avail = left;
     }
     return avail;
+}
+
+uint64_t sfs_volume_cut_bytes(struct sfs_data *d, int space, bool reset, uint64_t *used)
+{
+    uint64_t cut = 0;
+    *used = 0;
+    SFS_LOCK(d);
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        if (v->row.id == space) {
+            cut = v->cut_bytes;
+            *used = used_bytes(d, v);
+            if (reset)
+                v->cut_bytes = 0;
+        }
+    SFS_UNLOCK(d);
+    return cut;
 }
 
 static bool all_known(struct sfs_data *d)

@@ -206,6 +206,8 @@ int sfs_pool_jobs_open(struct sfs_pool *p, bool go_on)
     int rc = sfs_jobs_open(p->data, &ops, go_on, &p->jobs);
     if (!rc)
         sfs_pool_apply_rate(p);
+    if (!rc && go_on)
+        rc = sfs_housekeeper_start(p->data, sfs_jobs_throttle(p->jobs), &p->housekeeper);
     return rc;
 }
 

@@ -13,6 +13,7 @@
 #include "fs/data/commit.h"
 #include "fs/job/heal.h"
 #include "fs/pool/discover.h"
+#include "fs/job/housekeep.h"
 #include "fs/job/job.h"
 #include "fs/pool/pool.h"
 #include "fs/pool/registry.h"
@@ -86,6 +87,7 @@ struct sfs_pool {
     struct sfs_data *data;
     struct sfs_heal *heal;
     struct sfs_jobs *jobs;       /* NULL: opened read-only */
+    struct sfs_housekeeper *housekeeper; /* NULL: opened for one command, or read-only */
     struct sfs_job_row heal_job; /* of the heal thread: the run under way, or the last */
     bool heal_now;               /* without the delay; atomic */
     uint64_t heal_now_until_run; /* heal_now ends with this run of the job; 0: not set */
