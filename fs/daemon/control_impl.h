@@ -45,8 +45,6 @@ json_t *sfs_control_disk_replace(struct sfs_control_call *c);
 json_t *sfs_control_disk_forget(struct sfs_control_call *c);
 json_t *sfs_control_rebalance(struct sfs_control_call *c);
 json_t *sfs_control_optimize(struct sfs_control_call *c);
-/* The reply to a command that has begun a job (0: none was needed), or failed (rc). */
-json_t *sfs_control_begun(struct sfs_control_call *c, int rc, uint64_t job, int wait, struct sfs_error *err);
 json_t *sfs_control_job_pause(struct sfs_control_call *c);
 json_t *sfs_control_job_resume(struct sfs_control_call *c);
 json_t *sfs_control_job_cancel(struct sfs_control_call *c);

@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 
+#include "fs/data/diskset.h"
 #include "fs/job/compact.h"
+#include "fs/job/destage.h"
 
-#define LOOK_NS 2000000000ull
+#define LOOK_NS 1000000000ull
 #define STEP_BYTES (1u << 20)
 #define SPACES_MAX 256u
 
@@ -13,6 +15,11 @@ struct sfs_housekeeper {
     struct sfs_env *env;
     struct sfs_throttle *throttle;
     struct sfs_pace pace;
+    bool only_idle;        /* what is being done waits when programs are at work */
+    struct {
+        int space;
+        uint64_t left_bytes;
+    } destaged[SPACES_MAX]; /* what was left in the landing area when it was last destaged: not tried again before more has come */
     struct sfs_mutex lock; /* SFS_RANK_JOB */
     struct sfs_cond changed;
     bool stop;
@@ -27,10 +34,18 @@ static bool stopping(struct sfs_housekeeper *h)
     return stop;
 }
 
+static bool is_idle(struct sfs_housekeeper *h)
+{
+    uint64_t busy = sfs_data_program_ns(h->d);
+    return !busy || sfs_env_mono_ns(h->env) - busy >= SFS_DESTAGE_IDLE_NS;
+}
+
 /* Programs go first. */
 static int progress(void *ctx, uint64_t bytes)
 {
     struct sfs_housekeeper *h = ctx;
+    if (h->only_idle && !is_idle(h))
+        return 1;
     for (uint64_t step; bytes && !stopping(h); bytes -= step) {
         step = bytes < STEP_BYTES ? bytes : STEP_BYTES;
         sfs_throttle_step(h->throttle, &h->pace, step);
@@ -38,11 +53,31 @@ static int progress(void *ctx, uint64_t bytes)
     return stopping(h);
 }
 
+static void destage(struct sfs_housekeeper *h, int space, unsigned i)
+{
+    struct sfs_destaging s = {.d = h->d, .progress = progress, .ctx = h};
+    struct sfs_landing l;
+    if (!sfs_landing_look(h->d, space, &l))
+        return;
+    enum sfs_destage_need need = sfs_destage_need(&l);
+    bool same = h->destaged[i].space == space && h->destaged[i].left_bytes == l.used_bytes;
+    if (need == SFS_DESTAGE_NOTHING || same || (need == SFS_DESTAGE_WHEN_IDLE && !is_idle(h)))
+        return;
+    h->only_idle = need == SFS_DESTAGE_WHEN_IDLE;
+    int rc = sfs_destage(&s, space);
+    h->only_idle = false;
+    if (rc == -ECANCELED || !sfs_landing_look(h->d, space, &l))
+        l.used_bytes = 0;
+    h->destaged[i].space = space;
+    h->destaged[i].left_bytes = l.used_bytes;
+}
+
 static void look(struct sfs_housekeeper *h)
 {
     int spaces[SPACES_MAX];
     unsigned n = sfs_volume_ids(h->d, spaces, SPACES_MAX);
     for (unsigned i = 0; i < n && !stopping(h); i++) {
+        destage(h, spaces[i], i);
         struct sfs_compaction c = {.d = h->d, .progress = progress, .ctx = h};
         if (sfs_compact_due(h->d, spaces[i]))
             sfs_compact(&c, spaces[i]); /* what could not be done is tried when as much has been overwritten again */

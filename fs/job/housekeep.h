@@ -1,4 +1,4 @@
-/* What a pool does by itself, without being asked: compaction (compact.h). One thread per pool; it looks every few seconds whether anything is due. */
+/* What a pool does by itself, without being asked: destaging (destage.h) and compaction (compact.h). One thread per pool; it looks every second whether anything is due. */
 #ifndef SFS_JOB_HOUSEKEEP_H
 #define SFS_JOB_HOUSEKEEP_H
 
