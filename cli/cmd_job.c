@@ -1,4 +1,4 @@
-/* spacesfs job: orders to background jobs. */
+/* spacesfs job: orders to background jobs; spacesfs optimize. */
 #include "cli/command.h"
 
 #include <errno.h>
@@ -29,4 +29,19 @@ int sfs_cmd_job_resume(struct sfs_cli *c)
 int sfs_cmd_job_cancel(struct sfs_cli *c)
 {
     return order(c, "job-cancel", 0, "was cancelled; what it has moved stays where it is");
+}
+
+int sfs_cmd_optimize(struct sfs_cli *c)
+{
+    const char *pool = c->args[0];
+    json_t *result =
+        sfs_request(c, pool, json_pack("{s:s,s:b}", "cmd", "optimize", "wait", sfs_cli_flag(c, "wait")),
+                    SFS_REQUEST_WAIT_IN_PROCESS);
+    if (!result)
+        return SFS_EXIT_FAILED;
+    const char *text = sfs_json_text(result, "text");
+    if (*text)
+        return sfs_request_done(c, result, "%s: %s.", pool, text);
+    return sfs_request_done(c, result, "%s: job %llu is at work. Watch it: spacesfs jobs %s --watch", pool,
+                            (unsigned long long)sfs_json_u64(result, "job"), pool);
 }

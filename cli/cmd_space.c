@@ -6,6 +6,7 @@
 #include "cli/request.h"
 #include "cli/show.h"
 #include "fs/base/size.h"
+#include "fs/layout/geometry.h"
 
 static const char *const setting_keys[] = {"resiliency", "size",         "columns",
                                            "interleave", "provisioning", "compression"};
@@ -138,21 +139,66 @@ static int take_setting(const struct sfs_cli *c, const char *arg, json_t *reques
                          near ? near : "", near ? "?" : "");
 }
 
+/* Disks that a space of that resiliency bears the loss of; -1: there is no such resiliency. */
+static int tolerance_of(const char *resiliency)
+{
+    enum sfs_resiliency r;
+    return sfs_resiliency_parse(resiliency, &r, NULL) ? -1 : (int)sfs_resiliency_tolerance(r);
+}
+
+static const char *bears(int disks)
+{
+    return disks == 0 ? "the loss of no disk" : disks == 1 ? "the loss of any one disk" : "the loss of any two disks";
+}
+
+/* What lowers redundancy is asked first. 0 to go on; else an exit code. */
+static int confirm_set(struct sfs_cli *c, const char *which, const char *space, const char *resiliency)
+{
+    size_t i;
+    json_t *one;
+    int to = resiliency ? tolerance_of(resiliency) : -1;
+    if (c->yes || to < 0)
+        return 0;
+    json_t *status = sfs_request(c, which, json_pack("{s:s}", "cmd", "status"), SFS_REQUEST_READONLY);
+    if (!status)
+        return SFS_EXIT_FAILED;
+    bool yes = true;
+    json_array_foreach(sfs_json_array(status, "spaces"), i, one)
+    {
+        const char *now = sfs_json_text(one, "resiliency");
+        if (!strcmp(sfs_json_text(one, "name"), space) && tolerance_of(now) > to)
+            yes = sfs_ui_confirm(c, "Space %s is %s now, and bears %s. As %s it bears %s.", c->args[0], now,
+                                 bears(tolerance_of(now)), resiliency, bears(to));
+    }
+    json_decref(status);
+    return yes ? 0 : SFS_EXIT_FAILED;
+}
+
 int sfs_cmd_space_set(struct sfs_cli *c)
 {
     char which[SFS_PATH_BYTES], space[SFS_NAME_MAX + 1];
     int code = split(c, which, space);
     if (code)
         return code;
-    json_t *request = json_pack("{s:s,s:s}", "cmd", "space-set", "name", space);
+    json_t *request =
+        json_pack("{s:s,s:s,s:b}", "cmd", "space-set", "name", space, "wait", sfs_cli_flag(c, "wait"));
     for (unsigned i = 1; i < c->nargs && code == 0; i++)
         code = take_setting(c, c->args[i], request);
+    if (code == 0)
+        code = confirm_set(c, which, space, json_string_value(json_object_get(request, "resiliency")));
     if (code) {
         json_decref(request);
         return code;
     }
-    json_t *result = sfs_request(c, which, request, 0);
-    return result ? sfs_request_done(c, result, "Changed space %s.", c->args[0]) : SFS_EXIT_FAILED;
+    json_t *result = sfs_request(c, which, request, SFS_REQUEST_WAIT_IN_PROCESS);
+    if (!result)
+        return SFS_EXIT_FAILED;
+    unsigned long long job = sfs_json_u64(result, "job");
+    if (!job || *sfs_json_text(result, "text"))
+        return sfs_request_done(c, result, "Changed space %s.", c->args[0]);
+    return sfs_request_done(c, result,
+                            "Changed space %s. Job %llu converts what it holds. Watch it: spacesfs jobs %s --watch",
+                            c->args[0], job, which);
 }
 
 int sfs_cmd_space_rename(struct sfs_cli *c)

@@ -100,6 +100,7 @@ int sfs_cmd_disk_set(struct sfs_cli *c);
 int sfs_cmd_disk_remove(struct sfs_cli *c);
 int sfs_cmd_disk_replace(struct sfs_cli *c);
 int sfs_cmd_disk_forget(struct sfs_cli *c);
+int sfs_cmd_optimize(struct sfs_cli *c);
 int sfs_cmd_job_pause(struct sfs_cli *c);
 int sfs_cmd_job_resume(struct sfs_cli *c);
 int sfs_cmd_job_cancel(struct sfs_cli *c);

@@ -146,11 +146,12 @@ const struct sfs_command sfs_commands[] = {
      "Make a space in a pool", "--resiliency must be given."},
     {"space list", "[POOL]", 0, 1, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_space_list,
      "List spaces, of one pool or of all", NULL},
-    {"space set", "POOL/SPACE KEY=VALUE...", 2, -1, SFS_OPT_JSON, NULL, sfs_cmd_space_set,
+    {"space set", "POOL/SPACE KEY=VALUE...", 2, -1, SFS_OPT_YES | SFS_OPT_JSON, job_options, sfs_cmd_space_set,
      "Change settings of a space",
      "Keys: resiliency, size, columns, interleave, provisioning, compression, with values as in `spacesfs "
-     "space create`. What "
-     "is stored already stays as it was written; new data takes the new settings."},
+     "space create`. New data takes the new settings at once. When resiliency, columns or interleave change, a job "
+     "converts what is stored while it is in use; refused, with the numbers, when the disks cannot carry that. Lower "
+     "redundancy is asked first, unless --yes is given. Compression is for new data only."},
     {"space rename", "POOL/SPACE NEWNAME", 2, 2, SFS_OPT_JSON, NULL, sfs_cmd_space_rename,
      "Give a space another name", "Remember the lines of /etc/fstab that name it."},
     {"space destroy", "POOL/SPACE", 1, 1, SFS_OPT_YES | SFS_OPT_JSON, destroy_options, sfs_cmd_space_destroy,
@@ -180,6 +181,10 @@ const struct sfs_command sfs_commands[] = {
      "While the pool is mounted, healing runs in the background; --wait waits for its end. When it is not "
      "mounted, this command "
      "heals, and returns when it is done."},
+    {"optimize", "POOL", 1, 1, SFS_OPT_JSON, job_options, sfs_cmd_optimize,
+     "Lay out everything as it would be laid out now",
+     "A job moves what was written with other settings, or when there were fewer disks, and spreads data evenly over "
+     "the disks, while all is in use. When the pool is not mounted, this command does it, and returns when it is done."},
     {"damage", "POOL", 1, 1, SFS_OPT_JSON | SFS_OPT_BYTES, NULL, sfs_cmd_damage,
      "List the files that can't be read in full",
      "damaged: no good copy is left of some of the data; restore the file from a backup, or delete it. "

@@ -131,12 +131,29 @@ static const char *disk_name(const json_t *status, unsigned long long id)
     return NULL;
 }
 
-/* What a job is about, for people: a disk's number becomes its name, if it still has one. */
+static const char *space_name(const json_t *status, unsigned long long id)
+{
+    size_t i;
+    json_t *space;
+    json_array_foreach(sfs_json_array(status, "spaces"), i, space)
+    {
+        if (sfs_json_u64(space, "id") == id)
+            return sfs_json_text(space, "name");
+    }
+    return NULL;
+}
+
+/* What a job is about, for people: a disk's or a space's number becomes its name, if it still has one. */
 static const char *job_subject(const json_t *status, const json_t *job, char *out, size_t cap)
 {
     const char *what = sfs_json_text(job, "what"), *to = strstr(what, "to=");
     unsigned long long id, other;
     snprintf(out, cap, "%s", what);
+    if (sscanf(what, "space=%llu", &id) == 1) {
+        const char *space = space_name(status, id);
+        snprintf(out, cap, "%s%s", space ? "space " : "a space that is gone", space ? space : "");
+        return out;
+    }
     if (sscanf(what, "disk=%llu", &id) != 1)
         return out;
     const char *name = disk_name(status, id), *by = to && sscanf(to, "to=%llu", &other) == 1 ? disk_name(status, other) : NULL;

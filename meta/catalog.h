@@ -205,6 +205,7 @@ struct sfs_group_extent {
 int sfs_catalog_group_extents(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff, struct sfs_group_extent *rows, unsigned max, unsigned *n);
 /* Calls fn for each stored extent of a group, with one of its rows, in order of (goff, slen), from goff on. Stops at non-zero and returns it. */
 int sfs_catalog_group_stored(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff, int (*fn)(const struct sfs_group_extent *, void *), void *ctx);
+int sfs_catalog_group_rows(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff, int (*fn)(const struct sfs_group_extent *, void *), void *ctx); /* for each row */
 /* Points every row whose stored range lies wholly in [from, to) of a group to another group, from `goff` on. */
 int sfs_catalog_group_move(struct sfs_catalog *cat, uint64_t group, uint64_t from, uint64_t to, uint64_t new_group, uint64_t goff);
 

@@ -202,8 +202,8 @@ int sfs_catalog_group_extents(struct sfs_catalog *cat, uint64_t group, uint64_t 
     return rc < 0 ? rc : 0;
 }
 
-int sfs_catalog_group_stored(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff,
-                             int (*fn)(const struct sfs_group_extent *, void *), void *ctx)
+static int walk_group(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff, bool each,
+                      int (*fn)(const struct sfs_group_extent *, void *), void *ctx)
 {
     sqlite3_stmt *st;
     struct sfs_group_extent e = {0};
@@ -218,7 +218,7 @@ int sfs_catalog_group_stored(struct sfs_catalog *cat, uint64_t group, uint64_t f
         bool ok = true;
         uint64_t goff = sfs_col_uint(st, 4, INT64_MAX / 2 / BLOCK, &ok) * BLOCK;
         uint64_t slen = sfs_col_uint(st, 5, SFS_EXTENT_MAX, &ok);
-        if (ok && any && goff == e.row.goff && slen == e.row.slen)
+        if (!each && ok && any && goff == e.row.goff && slen == e.row.slen)
             continue; /* another piece, or a clone */
         rc = decode(st, &e.row);
         e.ino = sfs_col_uint(st, 9, INT64_MAX, &ok);
@@ -232,6 +232,18 @@ int sfs_catalog_group_stored(struct sfs_catalog *cat, uint64_t group, uint64_t f
     }
     sfs_stmt_close(cat, SFS_STMT_EXTENT_GROUP_ROWS);
     return rc;
+}
+
+int sfs_catalog_group_stored(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff,
+                             int (*fn)(const struct sfs_group_extent *, void *), void *ctx)
+{
+    return walk_group(cat, group, from_goff, false, fn, ctx);
+}
+
+int sfs_catalog_group_rows(struct sfs_catalog *cat, uint64_t group, uint64_t from_goff,
+                           int (*fn)(const struct sfs_group_extent *, void *), void *ctx)
+{
+    return walk_group(cat, group, from_goff, true, fn, ctx);
 }
 
 int sfs_catalog_group_move(struct sfs_catalog *cat, uint64_t group, uint64_t from, uint64_t to,

@@ -52,6 +52,7 @@ static const struct {
     {"disk-replace", sfs_control_disk_replace},
     {"disk-forget", sfs_control_disk_forget},
     {"rebalance", sfs_control_rebalance},
+    {"optimize", sfs_control_optimize},
     {"job-pause", sfs_control_job_pause},
     {"job-resume", sfs_control_job_resume},
     {"job-cancel", sfs_control_job_cancel},

@@ -21,7 +21,7 @@
  *                  "usage", "state": "online|failed|stalled|gone", "why", "present", "total_bytes",
  *                  "used_bytes", "free_bytes", "slabs_held", "lost_since", "read_errors", "write_errors",
  *                  "checksum_errors", "replica"}],
- *      "spaces": [{"name", "resiliency", "columns": 0 = auto, "interleave", "size_bytes",
+ *      "spaces": [{"id", "name", "resiliency", "columns": 0 = auto, "interleave", "size_bytes",
  *                  "provisioning": "thin|fixed", "compression": "off|zstd:3", "total_bytes", "used_bytes",
  *                  "avail_bytes", "inodes", "raw_bytes", "health", "groups", "groups_degraded",
  *                  "groups_lost", "mounts": ["/dir"]}],
@@ -35,11 +35,11 @@
  *                       -> {"events": [{"id", "time", "severity", "kind", "subject", "text"}]}
  *   space-create {"name", "resiliency"?, "size"?, "columns"?, "interleave"?, "provisioning"?, "compression"?}
  *                          (values as the user typed them: strings)
- *   space-set {"name", same keys}, space-rename {"name", "to"}, space-destroy {"name", "wait"?}
- *                       -> {"job", "text"?} (the last)
+ *   space-set {"name", same keys, "wait"?}, space-rename {"name", "to"}, space-destroy {"name", "wait"?}
+ *                       -> {"job", "text"?} (the first and the last)
  *   disk-add {"disks": [{"path", "name"?, "size"?}], "force"?}
  *   disk-set {"disk", "key", "value", "wait"?}, disk-remove {"disk", "wait"?},
- *   disk-replace {"disk", "with" (a disk's name), "wait"?}, rebalance {"wait"?}
+ *   disk-replace {"disk", "with" (a disk's name), "wait"?}, rebalance {"wait"?}, optimize {"wait"?}
  *                       -> {"job": 0 = none was needed, "text"? how it ended}
  *   disk-forget {"disk", "look"?: true = change nothing}
  *                       -> {"slabs", "rebuilt", "lost_bytes", "spaces": [{"name", "groups", "bytes"}]}

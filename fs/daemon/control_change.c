@@ -110,33 +110,38 @@ static int parse_settings(const struct typed *t, struct parsed *p, struct sfs_er
     return rc;
 }
 
-static json_t *space_settings(struct sfs_control_call *c,
-                              int (*fn)(struct sfs_pool *, const char *, const struct sfs_space_settings *,
-                                        struct sfs_error *))
+static int space_settings(struct sfs_control_call *c, struct typed *t, struct parsed *p, int *wait, struct sfs_error *err)
 {
-    struct typed t = {0};
-    struct sfs_error err = {0};
-    struct parsed p;
-    int rc;
-
-    rc = sfs_control_args(c->request, &err, "{s:s, s?s, s?s, s?s, s?s, s?s, s?s !}", "name", &t.name,
-                          "resiliency", &t.resiliency, "size", &t.size, "columns", &t.columns, "interleave",
-                          &t.interleave, "provisioning", &t.provisioning, "compression", &t.compression);
-    if (rc == 0)
-        rc = parse_settings(&t, &p, &err);
-    if (rc == 0)
-        rc = fn(c->pool, t.name, &p.settings, &err);
-    return sfs_control_done(rc, &err);
+    int rc = sfs_control_args(c->request, err, "{s:s, s?s, s?s, s?s, s?s, s?s, s?s, s?b !}", "name", &t->name,
+                              "resiliency", &t->resiliency, "size", &t->size, "columns", &t->columns, "interleave",
+                              &t->interleave, "provisioning", &t->provisioning, "compression", &t->compression,
+                              "wait", wait);
+    return rc ? rc : parse_settings(t, p, err);
 }
 
 json_t *sfs_control_space_create(struct sfs_control_call *c)
 {
-    return space_settings(c, sfs_pool_space_create);
+    struct typed t = {0};
+    struct sfs_error err = {0};
+    struct parsed p;
+    int wait = 0, rc = space_settings(c, &t, &p, &wait, &err);
+
+    if (rc == 0)
+        rc = sfs_pool_space_create(c->pool, t.name, &p.settings, &err);
+    return sfs_control_done(rc, &err);
 }
 
 json_t *sfs_control_space_set(struct sfs_control_call *c)
 {
-    return space_settings(c, sfs_pool_space_set);
+    struct typed t = {0};
+    struct sfs_error err = {0};
+    struct parsed p;
+    uint64_t job = 0;
+    int wait = 0, rc = space_settings(c, &t, &p, &wait, &err);
+
+    if (rc == 0)
+        rc = sfs_pool_space_set(c->pool, t.name, &p.settings, &job, &err);
+    return sfs_control_begun(c, rc, job, wait, &err);
 }
 
 json_t *sfs_control_space_rename(struct sfs_control_call *c)

@@ -44,6 +44,7 @@ json_t *sfs_control_disk_remove(struct sfs_control_call *c);
 json_t *sfs_control_disk_replace(struct sfs_control_call *c);
 json_t *sfs_control_disk_forget(struct sfs_control_call *c);
 json_t *sfs_control_rebalance(struct sfs_control_call *c);
+json_t *sfs_control_optimize(struct sfs_control_call *c);
 json_t *sfs_control_job_pause(struct sfs_control_call *c);
 json_t *sfs_control_job_resume(struct sfs_control_call *c);
 json_t *sfs_control_job_cancel(struct sfs_control_call *c);

@@ -141,6 +141,18 @@ json_t *sfs_control_rebalance(struct sfs_control_call *c)
     return sfs_control_begun(c, rc, id, wait, &err);
 }
 
+json_t *sfs_control_optimize(struct sfs_control_call *c)
+{
+    struct sfs_error err = {0};
+    uint64_t id = 0;
+    int wait = 0, rc;
+
+    rc = sfs_control_args(c->request, &err, "{s?b !}", "wait", &wait);
+    if (rc == 0)
+        rc = sfs_pool_optimize(c->pool, &id, &err);
+    return sfs_control_begun(c, rc, id, wait, &err);
+}
+
 /* --- orders ----------------------------------------------------------------------------------- */
 
 static json_t *order(struct sfs_control_call *c, enum sfs_job_order what)

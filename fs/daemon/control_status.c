@@ -64,8 +64,8 @@ static json_t *space_json(const struct sfs_space_info *s)
         snprintf(compression, sizeof(compression), "zstd:%d", s->row.codec_level);
     else
         snprintf(compression, sizeof(compression), "off");
-    return json_pack("{s:o, s:s, s:I, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:[]}",
-                     "name", sfs_control_text(s->row.name), "resiliency",
+    return json_pack("{s:i, s:o, s:s, s:I, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:[]}",
+                     "id", s->row.id, "name", sfs_control_text(s->row.name), "resiliency",
                      sfs_resiliency_name((enum sfs_resiliency)s->row.resiliency), "columns",
                      INT(s->row.columns), "interleave", INT(s->row.interleave), "size_bytes",
                      INT(s->row.size_bytes), "provisioning", s->row.fixed ? "fixed" : "thin", "compression",

@@ -35,12 +35,39 @@ void sfs_batch_free(struct sfs_data *d, struct sfs_batch *b)
     *b = (struct sfs_batch){0};
 }
 
+struct removal {
+    struct sfs_data *d;
+    uint64_t group, bytes;
+};
+
+static void removed(const struct sfs_extent_row *row, void *ctx)
+{
+    struct removal *r = ctx;
+    r->group = row->group;
+    r->bytes += row->len;
+    sfs_commit_removed(row, r->d);
+}
+
+/* Pieces of `kept` bytes that were rows before are rows again: extents were cut, and what was cut out of them may stay as dead space. */
+static void note_cut(struct sfs_data *d, const struct removal *r, uint64_t kept)
+{
+    if (!kept || kept >= r->bytes)
+        return;
+    SFS_LOCK(d);
+    struct sfs_group *g = sfs_group_find(d, r->group);
+    if (g)
+        g->volume->cut_bytes += r->bytes - kept;
+    SFS_UNLOCK(d);
+}
+
 static int apply_extents(struct sfs_data *d, const struct sfs_change *c)
 {
+    struct removal r = {.d = d};
+    uint64_t kept = 0;
     int rc = 0;
     for (unsigned i = 0; !rc && i < c->ndeleted; i++) {
         unsigned n;
-        rc = sfs_catalog_extent_delete(d->cat, c->ino, c->deleted[i].from, c->deleted[i].to, 0, sfs_commit_removed, d, &n);
+        rc = sfs_catalog_extent_delete(d->cat, c->ino, c->deleted[i].from, c->deleted[i].to, 0, removed, &r, &n);
     }
     for (unsigned i = 0; !rc && i < c->nextents; i++) {
         struct sfs_extent_row row;
@@ -54,9 +81,12 @@ static int apply_extents(struct sfs_data *d, const struct sfs_change *c)
             sfs_stored_set_applied(d, s);
             /* Pieces of it may have been overwritten before this commit: what no row names becomes free. */
             sfs_candidate(d, s->key.group, s->key.goff, s->key.slen);
+        } else {
+            kept += row.len;
         }
         SFS_UNLOCK(d);
     }
+    note_cut(d, &r, kept);
     return rc;
 }
 

@@ -253,7 +253,10 @@ void sfs_commit_unregister(struct sfs_data *d, struct sfs_commit_client *cl)
 {
     struct sfs_commit_state *c = &d->commit;
     sfs_mutex_lock(&c->lock);
-    while (c->running)
+    for (unsigned i = 0; i < c->nclients; i++) /* no new rewrites */
+        if (c->clients[i] == cl)
+            cl->rewrite = NULL;
+    while (c->running || cl->calls)
         sfs_cond_wait(&c->changed, &c->lock);
     for (unsigned i = 0; i < c->nclients; i++)
         if (c->clients[i] == cl) {
@@ -261,4 +264,25 @@ void sfs_commit_unregister(struct sfs_data *d, struct sfs_commit_client *cl)
             break;
         }
     sfs_mutex_unlock(&c->lock);
+}
+
+int sfs_commit_rewrite(struct sfs_data *d, int space, uint64_t ino, uint64_t from, uint64_t to)
+{
+    struct sfs_commit_state *c = &d->commit;
+    struct sfs_commit_client *cl = NULL;
+    sfs_mutex_lock(&c->lock);
+    for (unsigned i = 0; i < c->nclients && !cl; i++)
+        if (c->clients[i]->rewrite && c->clients[i]->space == space)
+            cl = c->clients[i];
+    if (cl)
+        cl->calls++;
+    sfs_mutex_unlock(&c->lock);
+    if (!cl)
+        return -ENODEV;
+    int rc = cl->rewrite(cl->ctx, ino, from, to);
+    sfs_mutex_lock(&c->lock);
+    cl->calls--;
+    sfs_cond_broadcast(&c->changed);
+    sfs_mutex_unlock(&c->lock);
+    return rc;
 }

@@ -40,9 +40,15 @@ struct sfs_commit_client {
     /* The commit with the batch last collected is durable (0), or failed for good (-errno; the pool is read-only then). */
     void (*done)(void *ctx, int result);
     void *ctx;
+    /* A mounted space: stores [from, to) of a file anew (sfs_vfs_rewrite). NULL for others. */
+    int space;
+    int (*rewrite)(void *ctx, uint64_t ino, uint64_t from, uint64_t to);
+    unsigned calls;    /* fs/data's: rewrites under way */
 };
+/* Asks the client that has the space mounted. -ENODEV: none has. No lock held. */
+int sfs_commit_rewrite(struct sfs_data *d, int space, uint64_t ino, uint64_t from, uint64_t to);
 int sfs_commit_register(struct sfs_data *d, struct sfs_commit_client *c);     /* kept by reference until unregister. -EMFILE: more spaces are mounted than a pool bears (64) */
-void sfs_commit_unregister(struct sfs_data *d, struct sfs_commit_client *c);  /* waits for a commit under way */
+void sfs_commit_unregister(struct sfs_data *d, struct sfs_commit_client *c);  /* waits for a commit and for rewrites under way */
 
 /* Everything that was pending or in the catalog's transaction before the call is durable on return. Concurrent callers share commits; the first of them runs it. prepare_all: write all dirty data of all
  * clients first (sync, umount); false: only what is pending counts (fsync: the caller has flushed its own inode). 0 or -errno (-EROFS, -EIO). No lock held. */

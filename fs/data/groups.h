@@ -22,8 +22,11 @@ void sfs_volume_update(struct sfs_data *d, const struct sfs_space_row *row);  /*
 int sfs_volume_remove(struct sfs_data *d, int space);                         /* -EBUSY: used, or it has groups. The handle stays valid (for those that are looking) until the end */
 bool sfs_volume_has_groups(struct sfs_volume *v);                             /* dropped ones that are not released yet, too */
 unsigned sfs_volumes_destroying(struct sfs_data *d, int *ids, unsigned max);   /* spaces whose destruction isn't at its end; how many of them */
+unsigned sfs_volume_ids(struct sfs_data *d, int *spaces, unsigned max);        /* those that aren't being destroyed; returns how many */
 struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space);
 struct sfs_volume *sfs_volume_find_name(struct sfs_data *d, const char *name);
+/* Bytes that were overwritten within extents of which pieces stay, of a space, since the last call with reset: dead space that may have been added. And what the space has in use. 0 for no such space. */
+uint64_t sfs_volume_cut_bytes(struct sfs_data *d, int space, bool reset, uint64_t *used_bytes);
 unsigned sfs_volume_use(struct sfs_volume *v, int delta);                     /* counts mounts; returns the new count */
 
 struct sfs_group_info {

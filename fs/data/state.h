@@ -85,6 +85,7 @@ struct sfs_volume {
     struct sfs_group *open[SFS_MAX_OPEN];
     unsigned nopen, turn;
     uint64_t reserved_bytes;
+    uint64_t cut_bytes;        /* overwritten in extents of which pieces stay, since somebody last looked: so much dead space at most has been added */
     uint64_t moving_bytes;     /* moved to other groups by a transaction that isn't committed, or about to be: counted in both */
     uint64_t credit_bytes;     /* may be reserved without working out the room again; 0 whenever disks or settings change */
     unsigned users;            /* fs/pool counts mounts */

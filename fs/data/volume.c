@@ -83,6 +83,18 @@ unsigned sfs_volumes_destroying(struct sfs_data *d, int *ids, unsigned max)
     return n;
 }
 
+unsigned sfs_volume_ids(struct sfs_data *d, int *spaces, unsigned max)
+{
+    unsigned n = 0;
+    SFS_LOCK(d);
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        if (!v->row.destroying && n < max)
+            spaces[n++] = v->row.id;
+    SFS_UNLOCK(d);
+    return n;
+}
+
 struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space)
 {
     SFS_LOCK(d);
@@ -143,11 +155,19 @@ static uint64_t room_of(struct sfs_data *d, const struct sfs_group *g)
     return g->used_known && g->holds == 0 && sfs_group_whole(d, g) ? sfs_group_room_blocks(g) * SFS_BLOCK : 0;
 }
 
+/* Would the writer open it (again)? */
+static bool is_laid_out_right(const struct sfs_volume *v, const struct sfs_group *g)
+{
+    if (g->kind == SFS_GROUP_LANDING)
+        return true;
+    return g->geo.resiliency == (enum sfs_resiliency)v->row.resiliency && g->geo.interleave == v->row.interleave && (!v->row.columns || g->geo.columns <= v->row.columns);
+}
+
 static uint64_t room_in_groups(struct sfs_data *d, const struct sfs_volume *v, enum sfs_group_kind kind)
 {
     uint64_t bytes = 0;
     for (struct sfs_group *g = d->groups; g; g = g->hh.next)
-        if (g->volume == v && g->kind == kind && (kind == SFS_GROUP_LANDING || g->geo.resiliency == (enum sfs_resiliency)v->row.resiliency))
+        if (g->volume == v && g->kind == kind && is_laid_out_right(v, g))
             bytes += room_of(d, g);
     return bytes;
 }
@@ -285,6 +305,23 @@ static uint64_t room(struct sfs_volume *v, bool rewriting)
             avail = left;
     }
     return avail;
+}
+
+uint64_t sfs_volume_cut_bytes(struct sfs_data *d, int space, bool reset, uint64_t *used)
+{
+    uint64_t cut = 0;
+    *used = 0;
+    SFS_LOCK(d);
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        if (v->row.id == space) {
+            cut = v->cut_bytes;
+            *used = used_bytes(d, v);
+            if (reset)
+                v->cut_bytes = 0;
+        }
+    SFS_UNLOCK(d);
+    return cut;
 }
 
 static bool all_known(struct sfs_data *d)

@@ -166,8 +166,9 @@ int sfs_pool_store_space(struct sfs_pool *p, struct sfs_space_row *row)
     return sfs_commit_wait(p->data, false);
 }
 
-int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, struct sfs_error *err)
+int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, uint64_t *job, struct sfs_error *err)
 {
+    *job = 0;
     int rc = sfs_pool_writable(p, err);
     if (rc)
         return rc;
@@ -185,13 +186,15 @@ int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_sp
         bool shape = row.resiliency != old.resiliency || row.columns != old.columns;
         if (!rc && shape)
             rc = check_layout(p, &row, err);
-        if (!rc && (shape || row.interleave != old.interleave) && st.used_bytes)
-            rc = sfs_error_set(err, -EOPNOTSUPP, "space %s/%s holds data: this version changes resiliency, columns and interleave only of an empty space.", p->name, name);
+        if (!rc && (shape || row.interleave != old.interleave))
+            rc = sfs_pool_check_conversion(p, &row, err);
         char a[16], b[16];
         if (!rc && row.size_bytes && row.size_bytes < st.used_bytes)
             rc = sfs_error_set(err, -ENOSPC, "space %s/%s holds %s; it cannot be made smaller than that (%s was asked for).", p->name, name, sfs_size_format(st.used_bytes, a), sfs_size_format(row.size_bytes, b));
         if (!rc)
             rc = sfs_pool_store_space(p, &row);
+        if (!rc)
+            rc = sfs_pool_begin_conversion(p, row.id, job, err);
     }
     sfs_mutex_unlock(&p->admin);
     if (!v)

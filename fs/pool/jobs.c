@@ -7,7 +7,8 @@
  *   shrink     disk=N slabs=S           empties the slots from S on, then that is its capacity
  *   rebalance                           spreads slabs evenly
  *   scrub                               reads and compares everything (scrub.c)
- *   destroy    space=N                  gives back what a destroyed space held (destroy.c) */
+ *   destroy    space=N                  gives back what a destroyed space held (destroy.c)
+ * convert and optimize are in convert.c. */
 #include "fs/pool/pool_impl.h"
 
 #include <stdio.h>
@@ -158,16 +159,24 @@ static const struct sfs_job_kind kinds[] = {
     {"rebalance", run_rebalance, NULL},
     {"scrub", sfs_pool_run_scrub, sfs_pool_scrub_cancelled},
     {"destroy", sfs_pool_run_destroy, sfs_pool_destroy_cancelled},
+    {"convert", sfs_pool_run_convert, NULL}, {"optimize", sfs_pool_run_optimize, NULL},
 };
 
 /* --- the list ----------------------------------------------------------------------------------------------------------- */
 
-/* A job is about a disk, by name. */
+/* A job is about a disk or a space, by name. */
 static void on_event(void *ctx, const char *severity, const char *kind, const char *what, const char *text)
 {
     struct sfs_pool *p = ctx;
     char name[SFS_NAME_MAX + 1];
-    uint64_t disk = sfs_job_number(what, "disk");
+    uint64_t disk = sfs_job_number(what, "disk"), space = sfs_job_number(what, "space");
+    struct sfs_volume *v = space && space <= INT32_MAX ? sfs_volume_find(p->data, (int)space) : NULL;
+    if (v) {
+        struct sfs_space_row row;
+        sfs_volume_settings(v, &row);
+        sfs_pool_queue_event(p, severity, kind, row.name, text);
+        return;
+    }
     sfs_pool_queue_event(p, severity, kind, sfs_pool_disk_name(p, disk <= INT32_MAX ? (int)disk : 0, name), text);
 }
 
@@ -197,6 +206,8 @@ int sfs_pool_jobs_open(struct sfs_pool *p, bool go_on)
     int rc = sfs_jobs_open(p->data, &ops, go_on, &p->jobs);
     if (!rc)
         sfs_pool_apply_rate(p);
+    if (!rc && go_on)
+        rc = sfs_housekeeper_start(p->data, sfs_jobs_throttle(p->jobs), &p->housekeeper);
     return rc;
 }
 

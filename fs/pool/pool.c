@@ -476,6 +476,7 @@ static struct sfs_pool *pool_new(struct sfs_env *env, const struct sfs_pool_open
 static void pool_free(struct sfs_pool *p)
 {
     sfs_pool_maintain_stop(p); /* it looks at the heal job */
+    sfs_housekeeper_stop(p->housekeeper);
     sfs_jobs_close(p->jobs);
     sfs_heal_stop(p->heal);
     if (p->data)
@@ -608,6 +609,8 @@ int sfs_pool_close(struct sfs_pool *p)
     if (!p)
         return 0;
     sfs_pool_maintain_stop(p); /* it looks at the heal job */
+    sfs_housekeeper_stop(p->housekeeper);
+    p->housekeeper = NULL;
     sfs_jobs_close(p->jobs);
     p->jobs = NULL;
     sfs_heal_stop(p->heal);

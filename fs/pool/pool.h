@@ -165,7 +165,8 @@ struct sfs_space_settings {          /* pointers that are NULL: default (create)
     const int *codec_level;
 };
 int sfs_pool_space_create(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, struct sfs_error *err);
-int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, struct sfs_error *err);
+/* Changes settings, at once. What is stored in another layout (resiliency, columns, interleave) is moved by a job: *job, 0 none was needed. Refused, with the numbers, when the disks cannot carry it: -ENOSPC. */
+int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_space_settings *s, uint64_t *job, struct sfs_error *err);
 int sfs_pool_space_rename(struct sfs_pool *p, const char *name, const char *newname, struct sfs_error *err);
 /* Refused while mounted. It is gone on return; a job gives back what it held: *job its number, or (job NULL) returns when that is done, too. */
 int sfs_pool_space_destroy(struct sfs_pool *p, const char *name, uint64_t *job, struct sfs_error *err);
@@ -193,6 +194,9 @@ int sfs_pool_disk_forget(struct sfs_pool *p, const char *disk, bool look_only, s
 void sfs_forget_free(struct sfs_forget *f);
 /* Spreads slabs evenly over the disks, by a job. */
 int sfs_pool_rebalance(struct sfs_pool *p, uint64_t *job, struct sfs_error *err);
+
+/* Moves what is laid out otherwise than it would be now (old settings, fewer disks), then spreads slabs evenly, by a job. */
+int sfs_pool_optimize(struct sfs_pool *p, uint64_t *job, struct sfs_error *err);
 
 /* Jobs (fs/job/job.h). wait: 0 done; -ETIMEDOUT; else what it ended or waits with, and its words. */
 int sfs_pool_job_order(struct sfs_pool *p, uint64_t id, enum sfs_job_order order, struct sfs_error *err);

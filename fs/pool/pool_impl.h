@@ -13,6 +13,7 @@
 #include "fs/data/commit.h"
 #include "fs/job/heal.h"
 #include "fs/pool/discover.h"
+#include "fs/job/housekeep.h"
 #include "fs/job/job.h"
 #include "fs/pool/pool.h"
 #include "fs/pool/registry.h"
@@ -86,6 +87,7 @@ struct sfs_pool {
     struct sfs_data *data;
     struct sfs_heal *heal;
     struct sfs_jobs *jobs;       /* NULL: opened read-only */
+    struct sfs_housekeeper *housekeeper; /* NULL: opened for one command, or read-only */
     struct sfs_job_row heal_job; /* of the heal thread: the run under way, or the last */
     bool heal_now;               /* without the delay; atomic */
     uint64_t heal_now_until_run; /* heal_now ends with this run of the job; 0: not set */
@@ -203,5 +205,11 @@ static inline int sfs_pool_store_id(const struct sfs_pool *p, const struct sfs_p
 {
     return (int)(pd - p->disks) + 1;
 }
+
+/* convert.c */
+int sfs_pool_run_convert(struct sfs_job *j, void *pool);
+int sfs_pool_run_optimize(struct sfs_job *j, void *pool);
+int sfs_pool_check_conversion(struct sfs_pool *p, const struct sfs_space_row *row, struct sfs_error *err); /* lock `admin` held */
+int sfs_pool_begin_conversion(struct sfs_pool *p, int space, uint64_t *job, struct sfs_error *err);          /* 0 with *job = 0: there is nothing to convert */
 
 #endif

@@ -233,6 +233,11 @@ static void lost(void *ctx, void *owner, uint64_t ino)
     sfs_inode_set_error(owner, -EIO);
 }
 
+static int rewrite(void *ctx, uint64_t ino, uint64_t from, uint64_t to)
+{
+    return sfs_vfs_rewrite(ctx, ino, from, to);
+}
+
 static void done(void *ctx, int result)
 {
     struct sfs_vfs *vfs = ctx;
@@ -261,7 +266,7 @@ static void done(void *ctx, int result)
 void sfs_pending_client_init(struct sfs_vfs *vfs)
 {
     vfs->client = (struct sfs_commit_client){
-        .prepare = prepare, .collect = collect, .lost = lost, .done = done, .ctx = vfs};
+        .prepare = prepare, .collect = collect, .lost = lost, .done = done, .ctx = vfs, .space = vfs->space, .rewrite = rewrite};
 }
 
 /* --- the commit timer ----------------------------------------------------------------------------------- */

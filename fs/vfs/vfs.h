@@ -99,6 +99,9 @@ int sfs_vfs_statfs(struct sfs_vfs *vfs, struct sfs_vfs_statfs *out);
 
 /* Where a file lies, for `spacesfs where`: calls fn for each piece (off, len, group) of a file in order; inline contents: one call with group 0. Writes dirty data out first. */
 int sfs_vfs_map(struct sfs_vfs *vfs, uint64_t ino, int (*fn)(void *ctx, uint64_t off, uint64_t len, uint64_t group, uint64_t goff, uint32_t slen), void *ctx);
+/* Stores anew what [from, to) of a file has stored, in as few extents as can be: for compaction and against fragmentation. Whole pieces only (one that begins before `from` is left alone); contents, holes and times stay. 0; -EAGAIN: the file was changed
+ * there meanwhile (what came before is done); -ENOENT, -ENOSPC, -EIO … No lock held. */
+int sfs_vfs_rewrite(struct sfs_vfs *vfs, uint64_t ino, uint64_t from, uint64_t to);
 int sfs_vfs_resolve(struct sfs_vfs *vfs, const char *path, uint64_t *ino); /* from the root, "/a/b"; follows no symlink. No look-up is counted */
 
 #endif

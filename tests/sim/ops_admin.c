@@ -63,14 +63,15 @@ static void op_space_set(struct sim_actor *a)
     int level = (int)sim_rng_between(&a->rng, 1, 3);
     struct sfs_space_settings settings = {.codec = &codec, .codec_level = &level};
     struct sfs_error err = {0};
+    uint64_t job;
     int rc;
 
     if (sim_rng_chance(&a->rng, 50))
         settings.interleave = &interleave;
     sim_op_begin(a, "space set");
-    rc = sfs_pool_space_set(a->run->pool, s->name, &settings, &err);
-    if ((rc == -EOPNOTSUPP || rc == -EINVAL) && settings.interleave)
-        return; /* geometry changes while a space is empty, and the disks are enough for it */
+    rc = sfs_pool_space_set(a->run->pool, s->name, &settings, &job, &err);
+    if (rc == -ENOSPC && settings.interleave)
+        return; /* the disks could not carry the conversion */
     sim_op_done(a, rc, 0, 4096);
 }
 

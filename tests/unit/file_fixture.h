@@ -61,7 +61,7 @@ static inline void file_open(struct file *t, struct fixture *f)
     struct sfs_inode_row row = {.ino = t->ino, .space = sfs_volume_space_id(f->vol), .mode = S_IFREG | 0644, .nlink = 1};
     cr_assert_eq(sfs_catalog_inode_insert(cat, &row), 0);
     sfs_catalog_unlock(cat);
-    t->client = (struct sfs_commit_client){file_prepare, file_collect, file_lost, file_done, t};
+    t->client = (struct sfs_commit_client){.prepare = file_prepare, .collect = file_collect, .lost = file_lost, .done = file_done, .ctx = t};
     cr_assert_eq(sfs_commit_register(sfs_pool_data(f->pool), &t->client), 0);
 }
 

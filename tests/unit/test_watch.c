@@ -29,7 +29,8 @@ static void body_full(struct fixture *f)
     struct sfs_error err = {0};
     uint64_t size = 20 * MIB;
     struct sfs_space_settings s = {.size_bytes = &size};
-    cr_assert_eq(sfs_pool_space_set(f->pool, "s", &s, &err), 0, "%s", err.text);
+    uint64_t job;
+    cr_assert_eq(sfs_pool_space_set(f->pool, "s", &s, &job, &err), 0, "%s", err.text);
     sfs_env_sleep_ns(f->env, 10 * SECOND);
     write_file("/a", 0, 13 * MIB);
     sfs_env_sleep_ns(f->env, 10 * SECOND);

@@ -1,0 +1,22 @@
+/* Groups that are laid out otherwise than the settings of their space would lay out new ones: what a conversion has to move. For fs/pool and fs/job. */
+#ifndef SFS_DATA_OUTDATED_H
+#define SFS_DATA_OUTDATED_H
+
+#include "fs/data/groups.h"
+
+struct sfs_outdated {
+    uint64_t group, used_bytes;
+};
+/* Those of a space (0: of all), the ones that hold least first: their slabs come free soonest. wider: also those that are narrower than a new one would be now, since disks were added. malloc'ed, the caller's to free. 0 or -ENOMEM. No lock held. */
+int sfs_outdated_list(struct sfs_data *d, int space, bool wider, struct sfs_outdated **out, unsigned *n);
+
+struct sfs_conversion {
+    uint64_t held_bytes;      /* in groups that would be outdated */
+    uint64_t raw_bytes;       /* what that takes on the disks in its new layout, about */
+    uint64_t free_raw_bytes;  /* free on them now */
+    uint64_t back_raw_bytes;  /* comes free as the old groups are emptied */
+};
+/* Could a space be converted to new settings, a group at a time, with the room that the disks have? 0, or -ENOSPC. out is filled in both cases. */
+int sfs_conversion_check(struct sfs_data *d, const struct sfs_space_row *settings, struct sfs_conversion *out);
+
+#endif

@@ -1,0 +1,92 @@
+/* Changing how a space is laid out while it is in use, and making the layout of a pool as good as it can be: the settings change at once, jobs move what is there (fs/job/convert.h).
+ *
+ *   convert    space=N   groups of the space that are laid out otherwise than its settings say
+ *   optimize             the same for all spaces, groups that are narrower than new ones would be, and an even spread of slabs
+ *
+ * Nothing but the settings has to be remembered: which groups are left follows from them. */
+#include "fs/pool/pool_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/base/size.h"
+#include "fs/data/outdated.h"
+#include "fs/job/convert.h"
+#include "fs/job/evacuate.h"
+
+static int space_of(struct sfs_job *j)
+{
+    uint64_t n = sfs_job_number(sfs_job_what(j), "space");
+    return n <= INT32_MAX ? (int)n : 0;
+}
+
+int sfs_pool_run_convert(struct sfs_job *j, void *ctx)
+{
+    struct sfs_pool *p = ctx;
+    struct sfs_volume *v = sfs_volume_find(p->data, space_of(j));
+    struct sfs_space_row row;
+    if (!space_of(j) || !v) {
+        sfs_job_says(j, "the space has been destroyed");
+        return 0;
+    }
+    int rc = sfs_convert(j, space_of(j), false);
+    if (rc)
+        return rc;
+    sfs_volume_settings(v, &row);
+    sfs_job_says(j, "all of space %s is laid out as its settings say (%s), read back and compared", row.name, sfs_resiliency_name(row.resiliency));
+    return 0;
+}
+
+int sfs_pool_run_optimize(struct sfs_job *j, void *ctx)
+{
+    (void)ctx;
+    int rc = sfs_convert(j, 0, true);
+    if (!rc)
+        rc = sfs_rebalance(j);
+    if (!rc)
+        sfs_job_says(j, "everything is laid out as the settings say, over all disks");
+    return rc;
+}
+
+/* Lock `admin` held. Could the space be converted to `row`? 0, or refused with the numbers. */
+int sfs_pool_check_conversion(struct sfs_pool *p, const struct sfs_space_row *row, struct sfs_error *err)
+{
+    struct sfs_conversion c;
+    char held[16], raw[16], now[16], back[16];
+    int rc = sfs_conversion_check(p->data, row, &c);
+    if (rc != -ENOSPC)
+        return rc;
+    return sfs_error_set(err, rc, "space %s/%s holds %s; as %s that takes about %s on the disks. %s are free there now, and %s would come free as it is converted, which isn't enough, or not on enough different disks. "
+                         "Add a disk (`spacesfs disk add`) or delete something first.", p->name, row->name, sfs_size_format(c.held_bytes, held), sfs_resiliency_name(row->resiliency), sfs_size_format(c.raw_bytes, raw),
+                         sfs_size_format(c.free_raw_bytes, now), sfs_size_format(c.back_raw_bytes, back));
+}
+
+/* A job that is at it already takes what has been set meanwhile. */
+int sfs_pool_begin_conversion(struct sfs_pool *p, int space, uint64_t *job, struct sfs_error *err)
+{
+    struct sfs_outdated *v;
+    char what[32], kind[16];
+    unsigned n;
+    *job = 0;
+    int rc = sfs_outdated_list(p->data, space, false, &v, &n);
+    if (rc)
+        return rc;
+    free(v);
+    if (!n)
+        return 0;
+    snprintf(what, sizeof(what), "space=%d", space);
+    rc = sfs_job_begin(p->jobs, "convert", what, job, err);
+    if (rc == -EALREADY) {
+        *err = (struct sfs_error){0};
+        *job = sfs_job_find(p->jobs, what, kind);
+        rc = 0;
+    }
+    return rc;
+}
+
+int sfs_pool_optimize(struct sfs_pool *p, uint64_t *job, struct sfs_error *err)
+{
+    int rc = sfs_pool_writable(p, err);
+    return rc ? rc : sfs_job_begin(p->jobs, "optimize", "pool", job, err);
+}
