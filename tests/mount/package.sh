@@ -12,6 +12,7 @@ deb=$(echo pkg/spacesfs_*.deb)
 dpkg-deb -f "$deb" Depends | has fuse3 || fail "it doesn't depend on fuse3"
 dpkg-deb -c "$deb" > list
 has '/sbin/mount.fuse.spacesfs -> mount.spacesfs' list || fail "no mount.fuse.spacesfs"
+for name in fsck.spacesfs fsck.fuse.spacesfs; do has "/sbin/$name\\( \\|$\\)" list || fail "no $name"; done
 grep -v ' root/root ' list && fail "files that aren't root's"
 
 # This system, with a layer of our own in memory on top: what is written there is what the package did. Its /sbin is the true one.
