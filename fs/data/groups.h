@@ -20,6 +20,8 @@ int sfs_groups_check_slabs(struct sfs_data *d, int disk);
 int sfs_volume_add(struct sfs_data *d, const struct sfs_space_row *row);      /* a new space (its row is in the catalog) */
 void sfs_volume_update(struct sfs_data *d, const struct sfs_space_row *row);  /* new settings: open groups of another geometry are sealed */
 int sfs_volume_remove(struct sfs_data *d, int space);                         /* -EBUSY: used, or it has groups. The handle stays valid (for those that are looking) until the end */
+/* Bytes that a space with these settings (a new one, or the one with that id) could hold now, whatever its size: what others have reserved or are sure of is theirs. */
+uint64_t sfs_volume_could_hold(struct sfs_data *d, const struct sfs_space_row *row);
 bool sfs_volume_has_groups(struct sfs_volume *v);                             /* dropped ones that are not released yet, too */
 unsigned sfs_volumes_destroying(struct sfs_data *d, int *ids, unsigned max);   /* spaces whose destruction isn't at its end; how many of them */
 unsigned sfs_volume_ids(struct sfs_data *d, int *spaces, unsigned max);        /* those that aren't being destroyed; returns how many */

@@ -172,10 +172,29 @@ static uint64_t room_in_groups(struct sfs_data *d, const struct sfs_volume *v, e
     return bytes;
 }
 
+static uint64_t used_bytes(struct sfs_data *d, const struct sfs_volume *v)
+{
+    uint64_t blocks = 0;
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+        if (g->volume == v && !g->dropped)
+            blocks += g->used_blocks;
+    uint64_t bytes = blocks * SFS_BLOCK;
+    return bytes > v->moving_bytes ? bytes - v->moving_bytes : 0;
+}
+
+/* What w is sure of beyond what it uses: a fixed space all of its size. */
+static uint64_t promised_to(struct sfs_data *d, const struct sfs_volume *w)
+{
+    uint64_t promised = w->reserved_bytes + w->credit_bytes, used = used_bytes(d, w);
+    if (w->row.fixed && !w->row.destroying && w->row.size_bytes > used + promised)
+        promised = w->row.size_bytes - used;
+    return promised;
+}
+
 /* Takes what volume w will need beyond the groups that it has off the disks with most free slabs: whole groups, since a group belongs to one space. */
 static void set_aside(struct sfs_data *d, const struct sfs_volume *w, uint64_t *slabs, unsigned n)
 {
-    uint64_t promised = w->reserved_bytes + w->credit_bytes, have = room_in_groups(d, w, SFS_GROUP_DATA);
+    uint64_t promised = promised_to(d, w), have = room_in_groups(d, w, SFS_GROUP_DATA);
     if (promised <= have)
         return;
     unsigned columns = w->row.columns ? w->row.columns : sfs_geometry_auto_columns(w->row.resiliency, n);
@@ -236,7 +255,7 @@ static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v)
     }
     struct sfs_volume *w;
     LIST_FOREACH(w, &d->volumes, link)
-        if (w != v && w->reserved_bytes + w->credit_bytes)
+        if (w != v && promised_to(d, w))
             set_aside(d, w, slabs, n);
     set_landing_aside(d, v, slabs, n);
     return sfs_place_capacity(slabs, n, v->row.resiliency, v->row.columns ? sfs_choose_columns(v, online, n) : 0, d->slab_bytes);
@@ -260,16 +279,6 @@ uint32_t sfs_volume_write_unit_bytes(struct sfs_volume *v)
     uint64_t bytes = sfs_resiliency_parity(v->row.resiliency) ? stripe_bytes(v->data, v) : SFS_EXTENT_MAX;
     SFS_UNLOCK(v->data);
     return (uint32_t)bytes;
-}
-
-static uint64_t used_bytes(struct sfs_data *d, const struct sfs_volume *v)
-{
-    uint64_t blocks = 0;
-    for (struct sfs_group *g = d->groups; g; g = g->hh.next)
-        if (g->volume == v && !g->dropped)
-            blocks += g->used_blocks;
-    uint64_t bytes = blocks * SFS_BLOCK;
-    return bytes > v->moving_bytes ? bytes - v->moving_bytes : 0;
 }
 
 /* What stays back so that overwriting, deleting and metadata work on a full pool. */
@@ -322,6 +331,25 @@ uint64_t sfs_volume_cut_bytes(struct sfs_data *d, int space, bool reset, uint64_
         }
     SFS_UNLOCK(d);
     return cut;
+}
+
+uint64_t sfs_volume_could_hold(struct sfs_data *d, const struct sfs_space_row *row)
+{
+    struct sfs_volume fresh = {.data = d}, *v;
+    sfs_groups_count_used(d);
+    SFS_LOCK(d);
+    LIST_FOREACH(v, &d->volumes, link)
+        if (row->id && v->row.id == row->id)
+            break;
+    if (!v)
+        v = &fresh;
+    struct sfs_space_row was = v->row;
+    v->row = *row;
+    v->row.size_bytes = 0;
+    uint64_t bytes = used_bytes(d, v) + room(v, false);
+    v->row = was;
+    SFS_UNLOCK(d);
+    return bytes;
 }
 
 static bool all_known(struct sfs_data *d)

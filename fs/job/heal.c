@@ -6,6 +6,7 @@
 
 #include "fs/base/size.h"
 #include "fs/data/diskset.h"
+#include "fs/data/relocate.h"
 #include "fs/data/repair.h"
 #include "fs/job/crew.h"
 #include "fs/job/evacuate.h"
@@ -188,6 +189,39 @@ static int heal_one(struct run *r, struct sfs_crew_worker *w, uint64_t id)
     return 0;
 }
 
+/* Are the disks that are here enough for a group of its kind? */
+static bool disks_suffice(struct sfs_heal *h, const struct sfs_group_info *g)
+{
+    struct sfs_member_info m[SFS_LABEL_PEERS];
+    unsigned n = sfs_member_list(h->d, m, SFS_LABEL_PEERS), here = 0;
+    for (unsigned i = 0; i < n; i++)
+        here += m[i].online && m[i].row.usage == SFS_USAGE_AUTO;
+    return here >= sfs_resiliency_min_disks(g->resiliency);
+}
+
+/* A group with parity over all disks has none to build a lost slab on: what is in it goes to narrower groups. 0, -ENOSPC: that can't be, -errno. */
+static int restripe(struct run *r, struct sfs_crew_worker *w, uint64_t id)
+{
+    struct sfs_group_info g;
+    struct sfs_relocate_result res = {0};
+    if (sfs_group_info(r->h->d, id, &g))
+        return 0;
+    if (!sfs_resiliency_parity(g.resiliency) || g.lost || !disks_suffice(r->h, &g))
+        return -ENOSPC;
+    int rc = -EAGAIN;
+    for (unsigned tries = 0; tries < RETRIES && (rc == -EIO || rc == -EAGAIN); tries++)
+        rc = sfs_relocate_group(r->h->d, id, 0, sfs_crew_progress, w, &res);
+    if (rc == -ENOENT)
+        return 0;
+    if (!rc && !res.emptied)
+        rc = res.damaged_bytes ? -EUCLEAN : -EAGAIN;
+    sfs_mutex_lock(&r->lock);
+    r->damaged += res.damaged_bytes;
+    r->healed += !rc ? g.missing : 0;
+    sfs_mutex_unlock(&r->lock);
+    return rc;
+}
+
 static void heal_group(struct sfs_crew_worker *w, unsigned item)
 {
     struct run *r = w->crew->ctx;
@@ -195,6 +229,10 @@ static void heal_group(struct sfs_crew_worker *w, unsigned item)
     int rc;
     bool any = false;
     while (!stopping(r->h) && (rc = heal_one(r, w, id)) != 0) {
+        if (rc == -ENOSPC)
+            rc = restripe(r, w, id);
+        if (rc == 0)
+            return;
         if (rc < 0) {
             if (rc != -ECANCELED)
                 note_failure(r, rc, id);

@@ -57,10 +57,23 @@ static int check_layout(struct sfs_pool *p, const struct sfs_space_row *row, str
     return 0;
 }
 
+/* A fixed space is sure of its size: no other gets that room. */
+static int check_fixed(struct sfs_pool *p, const struct sfs_space_row *row, struct sfs_error *err)
+{
+    char want[16], have[16];
+    if (!row->fixed)
+        return 0;
+    if (!row->size_bytes)
+        return sfs_error_set(err, -EINVAL, "fixed provisioning needs a size: add --size.");
+    uint64_t most = sfs_volume_could_hold(p->data, row);
+    if (row->size_bytes <= most)
+        return 0;
+    return sfs_error_set(err, -ENOSPC, "%s don't fit: with %s, pool %s has room for %s beside what is stored and promised. Choose a smaller size, add disks, or use thin provisioning.",
+                         sfs_size_format(row->size_bytes, want), sfs_resiliency_name(row->resiliency), p->name, sfs_size_format(most, have));
+}
+
 static int check_settings(struct sfs_pool *p, const struct sfs_space_row *row, struct sfs_error *err)
 {
-    if (row->fixed)
-        return sfs_error_set(err, -EOPNOTSUPP, "this version has thin provisioning only.");
     if (row->codec == SFS_CODEC_ZSTD && (row->codec_level < SFS_ZSTD_LEVEL_MIN || row->codec_level > SFS_ZSTD_LEVEL_MAX))
         return sfs_error_set(err, -EINVAL, "zstd level %d does not exist: %d to %d.", row->codec_level, SFS_ZSTD_LEVEL_MIN, SFS_ZSTD_LEVEL_MAX);
     if (row->interleave < SFS_BLOCK || row->interleave % SFS_BLOCK || row->interleave > INTERLEAVE_MAX || p->slab_bytes % row->interleave)
@@ -139,6 +152,8 @@ int sfs_pool_space_create(struct sfs_pool *p, const char *name, const struct sfs
     rc = check_settings(p, &row, err);
     if (!rc)
         rc = check_layout(p, &row, err);
+    if (!rc)
+        rc = check_fixed(p, &row, err);
     if (!rc && sfs_volume_find_name(p->data, name))
         rc = sfs_error_set(err, -EEXIST, "pool %s has a space named %s already.", p->name, name);
     if (!rc)
@@ -186,6 +201,8 @@ int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_sp
         bool shape = row.resiliency != old.resiliency || row.columns != old.columns;
         if (!rc && shape)
             rc = check_layout(p, &row, err);
+        if (!rc && (shape || row.fixed != old.fixed || row.size_bytes != old.size_bytes))
+            rc = check_fixed(p, &row, err);
         if (!rc && (shape || row.interleave != old.interleave))
             rc = sfs_pool_check_conversion(p, &row, err);
         char a[16], b[16];

@@ -77,6 +77,8 @@ static uint64_t error_count(struct sfs_inode *i)
     return n;
 }
 
+static uint64_t stripe_chunks_bytes(struct sfs_vfs *vfs);
+
 /* --- accounting ----------------------------------------------------------------------------------------- */
 
 static void set_stuck(struct sfs_inode *i, bool stuck)
@@ -126,7 +128,7 @@ void sfs_writeback_hint(struct sfs_inode *i)
 {
     struct sfs_vfs *vfs = i->vfs;
 
-    if (i->dirty.nfull == 0)
+    if (i->dirty.nfull == 0 || (uint64_t)i->dirty.nfull * SFS_CHUNK < stripe_chunks_bytes(vfs))
         return;
     sfs_mutex_lock(&vfs->table_lock);
     if (!i->stuck) {
@@ -189,7 +191,7 @@ bool sfs_flush_inline(struct sfs_inode *i)
 /* Lock held. */
 static int take_run(struct sfs_inode *i, uint64_t off, unsigned nblocks, struct sfs_run **out)
 {
-    struct sfs_run *r = malloc(sizeof(*r));
+    struct sfs_run *r = malloc(sizeof(*r) + nblocks * sizeof(struct sfs_extent));
 
     if (!r)
         return -ENOMEM;
@@ -198,6 +200,7 @@ static int take_run(struct sfs_inode *i, uint64_t off, unsigned nblocks, struct 
         free(r);
         return -ENOMEM;
     }
+    r->inode = i;
     r->off = off;
     r->nblocks = nblocks;
     r->nextents = 0;
@@ -259,41 +262,108 @@ static void fail_run(struct sfs_inode *i, struct sfs_run *r, int error)
     sfs_mutex_unlock(&vfs->table_lock);
 }
 
-static int store_run(struct sfs_inode *i, struct sfs_run *r)
-{
-    int rc =
-        sfs_data_write(i->vfs->volume, r->buf, 0, r->len, r->extents, SFS_WRITE_MAX_EXTENTS, &r->nextents);
+/* --- batches: runs that are stored together ---------------------------------------------------------------- */
 
-    if (rc)
-        r->nextents = 0;
-    return rc;
+#define BATCH_RUNS 1024u
+#define BATCH_BYTES (4u << 20)      /* about so much at once … */
+#define BATCH_MAX_BYTES (16u << 20) /* … or more, where that is what fills stripes */
+
+struct batch {
+    struct sfs_run **v;
+    unsigned n, cap;
+    uint64_t bytes, want;    /* want: enough */
+};
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
 }
 
-/* Lock held, dropped meanwhile: writes one run of what has a stamp up to limit; also_full: or else a full
- * chunk. 1: done; 0: there is none to take; else an error, which the inode has. */
-static int flush_step(struct sfs_inode *i, uint64_t limit, bool also_full)
+/* As many whole chunks as make whole stripes; so a stream leaves nothing over that would have to land. */
+static uint64_t stripe_chunks_bytes(struct sfs_vfs *vfs)
 {
-    struct sfs_run *r;
+    uint64_t unit = sfs_volume_write_unit_bytes(vfs->volume), both;
+
+    if (unit == 0)
+        return SFS_CHUNK;
+    both = unit / gcd(unit, SFS_CHUNK) * SFS_CHUNK;
+    return both <= BATCH_MAX_BYTES ? both : BATCH_MAX_BYTES;
+}
+
+static void batch_init(struct batch *b, struct sfs_vfs *vfs)
+{
+    uint64_t unit = stripe_chunks_bytes(vfs);
+
+    *b = (struct batch){.want = unit >= BATCH_BYTES ? unit : BATCH_BYTES / unit * unit};
+}
+
+static bool batch_full(const struct batch *b)
+{
+    return b->bytes >= b->want || b->n >= BATCH_RUNS;
+}
+
+static int batch_add(struct batch *b, struct sfs_inode *i, uint64_t off, unsigned nblocks)
+{
+    int rc;
+
+    if (b->n == b->cap) {
+        unsigned cap = b->cap ? b->cap * 2 : 8;
+        struct sfs_run **v = realloc(b->v, cap * sizeof(struct sfs_run *));
+        if (!v)
+            return -ENOMEM;
+        b->v = v;
+        b->cap = cap;
+    }
+    rc = take_run(i, off, nblocks, &b->v[b->n]);
+    if (rc)
+        return rc;
+    b->bytes += (uint64_t)nblocks * SFS_BLOCK;
+    b->n++;
+    return 0;
+}
+
+/* Inode's lock held: takes runs with a stamp up to limit until the batch is full. also_full: then full chunks, if
+ * together they make whole stripes. 1: something was taken, or went into the catalog; 0: there was nothing; else an
+ * error, which the inode has. */
+static int batch_take(struct batch *b, struct sfs_inode *i, uint64_t limit, bool also_full)
+{
     uint64_t off;
     unsigned nblocks;
-    int rc;
+    int rc, any = 0;
 
     if (i->dead)
         return 0;
-    if (!sfs_dirty_pick(&i->dirty, false, limit, &off, &nblocks)) {
-        if (!also_full || !sfs_dirty_pick(&i->dirty, true, UINT64_MAX, &off, &nblocks))
-            return 0;
-    } else if (sfs_flush_inline(i)) {
-        return 1;
+    while (!batch_full(b) && sfs_dirty_pick(&i->dirty, false, limit, &off, &nblocks)) {
+        if (sfs_flush_inline(i))
+            return 1;
+        rc = batch_add(b, i, off, nblocks);
+        if (rc) {
+            sfs_inode_set_error(i, rc);
+            return any ? any : rc;
+        }
+        any = 1;
     }
-    rc = take_run(i, off, nblocks, &r);
-    if (rc) {
-        sfs_inode_set_error(i, rc);
-        return rc;
+    if (any || !also_full || (uint64_t)i->dirty.nfull * SFS_CHUNK < stripe_chunks_bytes(i->vfs))
+        return any;
+    while (!batch_full(b) && sfs_dirty_pick(&i->dirty, true, UINT64_MAX, &off, &nblocks)) {
+        rc = batch_add(b, i, off, nblocks);
+        if (rc) {
+            sfs_inode_set_error(i, rc);
+            return any ? any : rc;
+        }
+        any = 1;
     }
-    sfs_mutex_unlock(&i->lock);
-    rc = store_run(i, r);
-    sfs_mutex_lock(&i->lock);
+    return any;
+}
+
+static int land_stored(struct sfs_inode *i, struct sfs_run *r, int rc)
+{
     if (!rc && !i->dead) {
         rc = sfs_map_prepare(&i->map, r->nextents);
         if (rc) {
@@ -307,9 +377,60 @@ static int flush_step(struct sfs_inode *i, uint64_t limit, bool also_full)
     else
         land_run(i, r);
     sfs_cond_broadcast(&i->changed);
-    sfs_buf_unref(r->buf);
-    free(r);
-    return rc ? rc : 1;
+    return rc;
+}
+
+/* No lock held: stores all runs of the batch. The batch is empty then. */
+static int batch_store(struct batch *b, struct sfs_vfs *vfs)
+{
+    struct sfs_write_item *items = calloc(b->n + 1, sizeof(*items));
+    int first = 0;
+
+    for (unsigned k = 0; items && k < b->n; k++)
+        items[k] = (struct sfs_write_item){
+            .buf = b->v[k]->buf, .len = b->v[k]->len, .out = b->v[k]->extents, .max = b->v[k]->nblocks};
+    if (items && b->n)
+        (void)sfs_data_write_vec(vfs->volume, items, b->n);
+    for (unsigned k = 0; k < b->n;) {
+        struct sfs_inode *i = b->v[k]->inode;
+
+        sfs_mutex_lock(&i->lock);
+        for (; k < b->n && b->v[k]->inode == i; k++) {
+            struct sfs_run *r = b->v[k];
+
+            r->nextents = items ? items[k].n : 0;
+            int rc = land_stored(i, r, items ? items[k].result : -ENOMEM);
+            if (!first)
+                first = rc;
+            sfs_buf_unref(r->buf);
+            free(r);
+        }
+        sfs_mutex_unlock(&i->lock);
+    }
+    free(items);
+    b->n = 0;
+    b->bytes = 0;
+    return first;
+}
+
+/* Lock held, dropped meanwhile: writes runs of what has a stamp up to limit, a batch of them; also_full: or else full
+ * chunks. 1: done; 0: there is none to take; else an error, which the inode has. */
+static int flush_step(struct sfs_inode *i, uint64_t limit, bool also_full)
+{
+    struct batch b;
+    int rc, stored;
+
+    batch_init(&b, i->vfs);
+    rc = batch_take(&b, i, limit, also_full);
+    if (b.n) {
+        sfs_mutex_unlock(&i->lock);
+        stored = batch_store(&b, i->vfs);
+        sfs_mutex_lock(&i->lock);
+        if (stored)
+            rc = stored;
+    }
+    free(b.v);
+    return rc;
 }
 
 /* --- flushing on demand --------------------------------------------------------------------------------- */
@@ -375,11 +496,35 @@ int sfs_flush_inode(struct sfs_inode *i)
     return rc;
 }
 
+/* Small files together, so that what is little in each fills stripes, and goes out in one go. Which is busy is left to its
+ * own turn: its owner may hold another's lock, and wait for what is taken here. */
+static void flush_small(struct sfs_vfs *vfs, struct sfs_inode **v, size_t n)
+{
+    struct batch b;
+
+    batch_init(&b, vfs);
+    for (size_t k = 0; k < n; k++) {
+        struct sfs_inode *i = v[k];
+
+        if (!sfs_mutex_trylock(&i->lock))
+            continue;
+        if (i->dirty.ndirty < HELP_BLOCKS)
+            (void)batch_take(&b, i, __atomic_load_n(&vfs->stamp, __ATOMIC_RELAXED), false);
+        sfs_mutex_unlock(&i->lock);
+        if (batch_full(&b))
+            (void)batch_store(&b, vfs);
+    }
+    if (b.n)
+        (void)batch_store(&b, vfs);
+    free(b.v);
+}
+
 int sfs_flush_all(struct sfs_vfs *vfs, uint64_t before_ns)
 {
     struct sfs_inode_link *k;
     struct sfs_inode **v;
     size_t n = 0, cap;
+    bool help = false;
     int rc;
 
     sfs_mutex_lock(&vfs->table_lock);
@@ -394,11 +539,15 @@ int sfs_flush_all(struct sfs_vfs *vfs, uint64_t before_ns)
         sfs_inode_hold(i);
         v[n++] = i;
         i->want_limit = __atomic_load_n(&vfs->stamp, __ATOMIC_RELAXED);
+        if (i->dirty_blocks < HELP_BLOCKS)
+            continue;
         sfs_inode_list_add(&vfs->urgent, &i->urgent);
+        help = true;
     }
-    if (n > 1)
+    if (help)
         sfs_cond_broadcast(&vfs->work);
     sfs_mutex_unlock(&vfs->table_lock);
+    flush_small(vfs, v, n);
     while (n > 0) { /* from the other end than the threads */
         n--;
         (void)sfs_flush_inode(v[n]); /* the error stays with the inode */

@@ -32,9 +32,10 @@ struct sfs_run {
     uint64_t off, stamp;
     uint32_t len;            /* bytes; the last block may end early, at the end of the file */
     unsigned nblocks;
+    struct sfs_inode *inode; /* whose it is */
     struct sfs_buf *buf;
     unsigned nextents;
-    struct sfs_extent extents[SFS_WRITE_MAX_EXTENTS];
+    struct sfs_extent extents[]; /* as many as there are blocks: none is shorter */
 };
 TAILQ_HEAD(sfs_run_list, sfs_run);
 

@@ -13,7 +13,7 @@
 struct file {
     struct fixture *f;
     uint64_t ino;
-    struct sfs_extent ext[512];
+    struct sfs_extent ext[2048];
     unsigned n, collected, lost;
     struct sfs_commit_client client;
 };
@@ -86,7 +86,7 @@ static inline int file_write(struct file *t, uint32_t len)
     for (uint32_t i = 0; i < len; i++)
         b->data[i] = pattern(at + i);
     unsigned n = 0;
-    int rc = sfs_data_write(t->f->vol, b, 0, len, t->ext + t->n, 512 - t->n, &n);
+    int rc = sfs_data_write(t->f->vol, b, 0, len, t->ext + t->n, 2048 - t->n, &n);
     for (unsigned i = 0; i < n; i++)
         t->ext[t->n + i].off += at;
     t->n += n;

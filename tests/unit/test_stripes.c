@@ -1,6 +1,8 @@
 /* Parity groups on sim disks, without a vfs: whole rows, what lands, reading without columns, rot, healing, failures of a write. */
 #include "tests/unit/file_fixture.h"
 
+#include "fs/layout/placement.h"
+
 static enum sfs_resiliency kind;
 static unsigned ndisks;
 
@@ -168,10 +170,12 @@ Test(stripes, all_is_read_without_any_disks_that_it_bears_to_lose)
     each_shape(20, 6, body_every_loss);
 }
 
+static bool narrow; /* than there are disks: a slab can be built on another; else what is there goes to narrower groups */
+
 /* Disks go one after the other, with writes between; each time it is healed. Then a pending write meets the loss. */
 static void body_lose_and_heal(struct fixture *f)
 {
-    columns = ndisks > sfs_resiliency_min_disks(kind) ? ndisks - 1 : 0; /* narrower than there are disks: a slab can be built on another */
+    columns = narrow && ndisks > sfs_resiliency_min_disks(kind) ? ndisks - 1 : 0;
     begin(f, 32);
     struct file t;
     file_open(&t, f);
@@ -207,7 +211,13 @@ static void body_lose_and_heal(struct fixture *f)
 
 Test(stripes, lost_disks_are_worked_around_and_healed)
 {
+    narrow = true;
     each_shape(100, 7, body_lose_and_heal);
+}
+
+Test(stripes, groups_over_all_disks_are_healed_by_narrower_ones)
+{
+    each_shape(200, 6, body_lose_and_heal);
 }
 
 /* --- failures of a write ---------------------------------------------------------------------------------------------------------------- */
@@ -255,11 +265,11 @@ Test(stripes, a_row_that_a_disk_failed_is_written_elsewhere)
         kind = kinds[k];
         ndisks = 5;
         unsigned misses = 0;
-        for (nth = 0; misses < 2; nth += 1 + 2 * k) {
+        for (nth = 0; misses < 2; nth += 1 + 4 * k) {
             in_sim(nth, body_failed_io);
             misses = hit ? 0 : misses + 1;
         }
-        cr_assert_gt(nth, 6);
+        cr_assert_gt(nth, 4);
     }
 }
 
@@ -309,7 +319,7 @@ Test(stripes, a_crash_at_any_point_leaves_whole_rows)
         kind = kinds[k];
         ndisks = 4;
         hit = true;
-        for (nth = 1; hit; nth += 1 + 4 * k)
+        for (nth = 1; hit; nth += 1 + 6 * k)
             in_sim(nth, body_crash);
         cr_assert_gt(nth, 10);
     }
@@ -398,4 +408,111 @@ static void body_fill(struct fixture *f)
 Test(stripes, a_full_space_is_emptied_and_filled_again)
 {
     each_shape(60, 5, body_fill);
+}
+
+/* --- capacity -------------------------------------------------------------------------------------------------------------------------------- */
+
+/* Filling to the last, in whole MiB; returns what was stored. */
+static uint64_t fill_up(struct fixture *f, struct file *t)
+{
+    uint64_t stored = 0;
+    for (unsigned step = 16; step;) {
+        if (sfs_volume_reserve(f->vol, step * MIB, false)) {
+            step /= 2;
+            continue;
+        }
+        int rc = file_write_many(t, step);
+        sfs_volume_unreserve(f->vol, step * MIB);
+        cr_assert_eq(rc, 0, "what was reserved can be stored, after %llu", (unsigned long long)stored);
+        stored += step * MIB;
+    }
+    return stored;
+}
+
+static unsigned disk_mib[16];
+
+static void body_yield(struct fixture *f)
+{
+    make_pool(f, disk_mib, ndisks);
+    open_pool(f);
+    struct sfs_error err = {0};
+    uint32_t interleave = 16384;
+    struct sfs_space_settings s = {.resiliency = &kind, .interleave = &interleave};
+    cr_assert_eq(sfs_pool_space_create(f->pool, "docs", &s, &err), 0, "%s", err.text);
+    use_space(f, "docs");
+    struct sfs_volume_stat st;
+    sfs_volume_stat(f->vol, &st);
+    uint64_t promised = st.avail_bytes, slabs[16], raw = 0;
+    for (unsigned i = 0; i < ndisks; i++) {
+        struct sfs_member_info m[16];
+        sfs_member_list(sfs_pool_data(f->pool), m, 16);
+        slabs[i] = m[i].free_slabs;
+        raw += slabs[i] * MIB;
+    }
+    uint64_t formula = sfs_place_capacity(slabs, ndisks, kind, 0, MIB);
+    struct file t;
+    file_open(&t, f);
+    uint64_t stored = fill_up(f, &t);
+    cr_assert_geq(stored + 2 * MIB, promised * 99 / 100, "%s on %u disks: %llu of %llu promised", sfs_resiliency_name(kind), ndisks, (unsigned long long)stored, (unsigned long long)promised);
+    /* Beside the reserve, what lands takes a slab or two more than in rows. */
+    cr_assert_geq(stored + formula / 256 + 6 * MIB, formula, "%s on %u disks of %llu MiB: %llu of %llu", sfs_resiliency_name(kind), ndisks, (unsigned long long)(raw / MIB),
+                  (unsigned long long)stored, (unsigned long long)formula);
+    sfs_volume_stat(f->vol, &st);
+    cr_assert_leq(st.avail_bytes, MIB);
+    commit(f);
+    cr_assert_eq(file_check(&t), 0);
+    file_close(&t);
+    close_pool(f);
+}
+
+Test(stripes, filling_reaches_what_the_formula_says)
+{
+    unsigned seed = 7;
+    for (unsigned r = 0; r < SFS_RESILIENCY_COUNT; r++)
+        for (unsigned round = 0; round < 2; round++) {
+            kind = (enum sfs_resiliency)r;
+            ndisks = round == 0 ? 6 : sfs_resiliency_min_disks(kind) + round;
+            for (unsigned i = 0; i < ndisks; i++) {
+                seed = seed * 1103515245 + 12345;
+                disk_mib[i] = round == 0 ? 24 : 16 + seed / 65536 % 16;
+            }
+            in_sim(seed, body_yield);
+        }
+}
+
+static void body_fixed(struct fixture *f)
+{
+    make_pool(f, (unsigned[]){32, 32, 32, 32}, 4);
+    open_pool(f);
+    struct sfs_error err = {0};
+    enum sfs_resiliency parity = SFS_PARITY, mirror = SFS_MIRROR2;
+    bool fixed = true;
+    uint64_t size = 200ull * MIB;
+    struct sfs_space_settings s = {.resiliency = &parity, .fixed = &fixed, .size_bytes = &size};
+    cr_assert_eq(sfs_pool_space_create(f->pool, "sure", &s, &err), -ENOSPC);
+    cr_assert(strstr(err.text, "200.00 MiB"), "%s", err.text);
+    size = 50ull * MIB;
+    err = (struct sfs_error){0};
+    cr_assert_eq(sfs_pool_space_create(f->pool, "sure", &s, &err), 0, "%s", err.text);
+    struct sfs_space_settings thin = {.resiliency = &mirror};
+    cr_assert_eq(sfs_pool_space_create(f->pool, "docs", &thin, &err), 0, "%s", err.text);
+    use_space(f, "docs");
+    struct file t;
+    file_open(&t, f);
+    cr_assert_geq(fill_up(f, &t), 16 * MIB);
+    commit(f);
+    file_close(&t);
+    sfs_pool_volume_put(f->pool, f->vol);
+    use_space(f, "sure"); /* all of its size is there, though the pool is full for others */
+    file_open(&t, f);
+    cr_assert_geq(fill_up(f, &t), 46 * MIB);
+    commit(f);
+    cr_assert_eq(file_check(&t), 0);
+    file_close(&t);
+    close_pool(f);
+}
+
+Test(stripes, a_fixed_space_is_sure_of_its_size)
+{
+    in_sim(1, body_fixed);
 }
