@@ -53,7 +53,7 @@ static uint64_t draw(uint64_t below)
     return below ? stream_word(opt.seed, ++drawn) % below : 0;
 }
 
-static void note(struct file *f, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) note(struct file *f, const char *fmt, ...)
 {
     va_list ap;
     char *line = f->log[f->nlog++ % LOG];
@@ -66,7 +66,7 @@ static void note(struct file *f, const char *fmt, ...)
         puts(line);
 }
 
-static void __attribute__((noreturn)) failed(struct file *f, const char *fmt, ...)
+static void __attribute__((noreturn, format(printf, 2, 3))) failed(struct file *f, const char *fmt, ...)
 {
     va_list ap;
     int e = errno;
