@@ -34,7 +34,8 @@ void sfs_pool_suspect_look(struct sfs_pool *p, struct sfs_pool_disk *pd, const s
         return;
     if (pd->opened_generation < row->label_seen)
         sfs_pool_suspect(p, pd, "it is as it was at an earlier time (has a copy of it been put back?)");
-    else if (p->replicas && sfs_replicas_was_behind(p->replicas, sfs_pool_store_id(p, pd)))
+    else if (row->usage != SFS_USAGE_RETIRED && /* one that leaves loses its copy file by file; what it holds is verified as it is moved */
+             p->replicas && sfs_replicas_was_behind(p->replicas, sfs_pool_store_id(p, pd)))
         sfs_pool_suspect(p, pd, "its copy of the catalog was older than the others, or damaged (has a copy of the disk been put back?)");
     else if (sfs_disk_end_lost(pd->disk))
         sfs_pool_suspect(p, pd, "the label at its end is gone (was it made shorter, and longer again?)");
