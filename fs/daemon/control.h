@@ -56,7 +56,7 @@
  *   scrub-report        -> {"state", "result", "started", "ended", "last", "next": 0 = not by itself,
  *                           "disks": [{"disk", "bytes"}], "files": [{"space", "path", "disk", "bytes"}]:
  *                           rewritten from good copies, "damage": as above}
- *   impact {"disk"}     -> {"disk", "online", "spaces": [{"name", "resiliency", "lost": {"files", "bytes"},
+ *   impact {"disk"}     -> {"disk", "online", "spaces": [{"id", "name", "resiliency", "lost": {"files", "bytes"},
  *                           "at_risk": {...}, "weaker": {...}}], "examples": [{"space", "path"}], "slabs",
  *                           "slabs_placed", "slabs_hopeless", "can_heal", "replicas_left"}
  *   sync

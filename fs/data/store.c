@@ -264,6 +264,8 @@ int sfs_store(struct sfs_volume *v, struct sfs_runs *rs, unsigned flags)
         again = place_all(v, rs, flags, &spans);
         if (again)
             again = finish_fresh(v->data, rs, write_fresh(v->data, rs, flags, &spans));
+        else
+            free(spans.v); /* none of them was filled */
         for (unsigned i = 0; i < rs->n && !again; i++)
             again = is_unplaced(&rs->v[i]);
     }

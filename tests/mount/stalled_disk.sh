@@ -54,7 +54,8 @@ say "what only a dead disk held is lost, and nothing else"
 spacesfs space create p/simple --resiliency simple
 spacesfs mount p/simple m
 for i in 1 2 3 4 5 6 7 8 9; do bigfile write m/f$i $((40 << 20)) $i; done
-sync -f m
+spacesfs umount m # and with it what the kernel has cached
+spacesfs mount p/simple m
 take d3
 sleep 3
 readable() { local n=0 i; for i in 1 2 3 4 5 6 7 8 9; do bigfile check m/f$i $((40 << 20)) $i > /dev/null 2>&1 && n=$((n + 1)); done; echo $n; }
