@@ -29,6 +29,7 @@ make_tree() { # DIR
         setfacl -m u:12345:rw,g:54321:r dir/f7
         setfacl -d -m u:12345:rwx dir/deep
         touch $'dir/new\nline' $'dir/\xff\xfe' 'dir/-dash' 'dir/ blank '
+        touch -d '2021-01-02 03:04:05.678901234' dir # rsync doesn't set a directory's time that is right to the second
     )
 }
 # Everything that a listing, getfacl and getfattr tell, and the contents.
