@@ -22,14 +22,20 @@ bool sim_alive(struct sim_run *r)
 /* By the path of a disk that is there. One that was leaving when the machine went down may have left: it bears no label. */
 static int open_pool(struct sim_run *r, const struct sfs_pool_open_opts *opts, struct sfs_error *err)
 {
+    struct sfs_pool_open_opts known = *opts; /* as the host's registry has it: a disk that was away doesn't know of one that was added meanwhile */
+    const char *paths[sizeof(r->disks) / sizeof(r->disks[0])];
     int rc = -ENOENT;
 
+    known.search = paths;
+    for (unsigned i = 0; i < r->ndisks; i++)
+        if (r->disks[i].member && !(r->away & 1u << i))
+            paths[known.nsearch++] = r->disks[i].path;
     r->pool = NULL;
     for (unsigned i = 0; i < r->ndisks && rc == -ENOENT; i++) {
         if (!r->disks[i].member || r->away & 1u << i)
             continue;
         *err = (struct sfs_error){0};
-        rc = sfs_pool_open(r->env, r->disks[i].path, opts, &r->pool, err);
+        rc = sfs_pool_open(r->env, r->disks[i].path, &known, &r->pool, err);
         if (rc < 0)
             r->pool = NULL;
     }
