@@ -47,7 +47,7 @@ static bool accepted(struct sim_run *r, const char *what, int rc, const struct s
     sim_note(r, "  %s: %s", what, rc ? err->text : "begun");
     if (rc == 0 || sim_crashed(r))
         return rc == 0;
-    if (rc != -ENOSPC && rc != -ENOENT && rc != -EINVAL && rc != -EBUSY && rc != -EALREADY && rc != -ENODEV && !(r->doomed && (rc == -EROFS || rc == -EIO)))
+    if (rc != -ENOSPC && rc != -ENOENT && rc != -EINVAL && rc != -EBUSY && rc != -EALREADY && rc != -ENODEV && rc != -ENODATA && !(r->doomed && (rc == -EROFS || rc == -EIO)))
         sim_fail(r, "%s: %s (%s)", what, err->text, strerror(-rc));
     if (!err->text[0])
         sim_fail(r, "%s was refused without a word: %s", what, strerror(-rc));
