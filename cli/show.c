@@ -119,26 +119,15 @@ void sfs_show_spaces(const struct sfs_cli *c, const json_t *const *statuses, uns
 }
 
 /* --- jobs ------------------------------------------------------------------------------------------------ */
-static const char *disk_name(const json_t *status, unsigned long long id)
+/* list: "disks" or "spaces". NULL: none has that number. */
+static const char *name_in(const json_t *status, const char *list, unsigned long long id)
 {
     size_t i;
-    json_t *disk;
-    json_array_foreach(sfs_json_array(status, "disks"), i, disk)
+    json_t *entry;
+    json_array_foreach(sfs_json_array(status, list), i, entry)
     {
-        if (sfs_json_u64(disk, "id") == id)
-            return sfs_json_text(disk, "name");
-    }
-    return NULL;
-}
-
-static const char *space_name(const json_t *status, unsigned long long id)
-{
-    size_t i;
-    json_t *space;
-    json_array_foreach(sfs_json_array(status, "spaces"), i, space)
-    {
-        if (sfs_json_u64(space, "id") == id)
-            return sfs_json_text(space, "name");
+        if (sfs_json_u64(entry, "id") == id)
+            return sfs_json_text(entry, "name");
     }
     return NULL;
 }
@@ -150,13 +139,13 @@ static const char *job_subject(const json_t *status, const json_t *job, char *ou
     unsigned long long id, other;
     snprintf(out, cap, "%s", what);
     if (sscanf(what, "space=%llu", &id) == 1) {
-        const char *space = space_name(status, id);
+        const char *space = name_in(status, "spaces", id);
         snprintf(out, cap, "%s%s", space ? "space " : "a space that is gone", space ? space : "");
         return out;
     }
     if (sscanf(what, "disk=%llu", &id) != 1)
         return out;
-    const char *name = disk_name(status, id), *by = to && sscanf(to, "to=%llu", &other) == 1 ? disk_name(status, other) : NULL;
+    const char *name = name_in(status, "disks", id), *by = to && sscanf(to, "to=%llu", &other) == 1 ? name_in(status, "disks", other) : NULL;
     if (name)
         snprintf(out, cap, "disk %s%s%s", name, by ? " by " : "", by ? by : "");
     else

@@ -164,19 +164,6 @@ static int mount_in_turn(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_
     return rc;
 }
 
-/* Can nothing be written, whatever was asked for (degraded=ro, doubt about committed state)? */
-static bool pool_is_readonly(struct sfs_pool *pool)
-{
-    struct sfs_pool_info *info;
-    bool readonly;
-
-    if (sfs_pool_info(pool, &info) < 0)
-        return sfs_data_readonly(sfs_pool_data(pool));
-    readonly = info->readonly;
-    sfs_pool_info_free(info);
-    return readonly;
-}
-
 /* Why a space is mounted read-only though that was not asked for, in words; "" when it isn't. */
 static void judge_writing(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_error *note)
 {
@@ -191,7 +178,7 @@ static void judge_writing(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs
                       "%s/%s is mounted read-only: some of its files cannot be read without the disks that are missing (see `spacesfs status %s`). "
                       "Connect them and mount it again, or write all the same with the mount option degraded=rw",
                       pool, mt->space, pool);
-    else if (pool_is_readonly(m->pool))
+    else if (sfs_pool_readonly(m->pool))
         sfs_error_set(note, -EROFS, "%s/%s is mounted read-only, because pool %s is open read-only (see `spacesfs status %s`)%s", pool,
                       mt->space, pool, pool, readable ? "" : ". To write, unmount all of it first");
     mt->opts.readonly = note->text[0] != '\0';

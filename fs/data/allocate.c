@@ -578,16 +578,29 @@ int sfs_allocate(struct sfs_volume *v, enum sfs_group_kind kind, uint64_t want, 
     }
 }
 
+/* Columns of a group that would be made now, and how many disks have room for a slab of it. */
+static unsigned columns_of_new(struct sfs_data *d, const struct sfs_volume *v, unsigned *nfree)
+{
+    unsigned online = 0;
+    struct sfs_member *m;
+    *nfree = 0;
+    LIST_FOREACH(m, &d->members, link) {
+        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
+        *nfree += sfs_member_takes_slabs(m);
+    }
+    return sfs_choose_columns(v, online, *nfree);
+}
+
+uint64_t sfs_stripe_bytes_of_new(struct sfs_data *d, const struct sfs_volume *v)
+{
+    unsigned nfree;
+    return (uint64_t)(columns_of_new(d, v, &nfree) - sfs_resiliency_parity(v->row.resiliency)) * v->row.interleave;
+}
+
 /* Lock held. Blocks in a row of a group that would be made now; 0: none can be. */
 static uint64_t row_of_new(struct sfs_data *d, const struct sfs_volume *v)
 {
-    unsigned online = 0, nfree = 0, parity = sfs_resiliency_parity(v->row.resiliency);
-    struct sfs_member *m;
-    LIST_FOREACH(m, &d->members, link) {
-        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
-        nfree += sfs_member_takes_slabs(m);
-    }
-    unsigned columns = sfs_choose_columns(v, online, nfree);
+    unsigned nfree, parity = sfs_resiliency_parity(v->row.resiliency), columns = columns_of_new(d, v, &nfree);
     return columns > nfree + parity ? 0 : (uint64_t)(columns - parity) * (v->row.interleave / SFS_BLOCK);
 }
 

@@ -8,18 +8,6 @@ static bool is_landing(const struct sfs_group *g, int space)
     return g->kind == SFS_GROUP_LANDING && !g->dropped && g->volume->row.id == space;
 }
 
-static uint64_t stripe_bytes(struct sfs_data *d, const struct sfs_volume *v)
-{
-    unsigned online = 0, nfree = 0, parity = sfs_resiliency_parity(v->row.resiliency);
-    struct sfs_member *m;
-    LIST_FOREACH(m, &d->members, link) {
-        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
-        nfree += sfs_member_takes_slabs(m);
-    }
-    unsigned columns = sfs_choose_columns(v, online, nfree);
-    return columns > parity ? (uint64_t)(columns - parity) * v->row.interleave : v->row.interleave;
-}
-
 bool sfs_landing_look(struct sfs_data *d, int space, struct sfs_landing *out)
 {
     const struct sfs_volume *v = NULL;
@@ -34,7 +22,7 @@ bool sfs_landing_look(struct sfs_data *d, int space, struct sfs_landing *out)
     if (v) {
         out->max = sfs_landing_groups_max(d);
         out->capacity_bytes = out->max * d->slab_bytes;
-        out->stripe_bytes = stripe_bytes(d, v);
+        out->stripe_bytes = sfs_stripe_bytes_of_new(d, v);
     }
     SFS_UNLOCK(d);
     return v != NULL;

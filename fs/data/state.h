@@ -213,6 +213,7 @@ int sfs_allocate_rows(struct sfs_volume *v, uint64_t blocks, uint64_t whole_bloc
 void sfs_rows_give_back(struct sfs_data *d, struct sfs_group *g, uint64_t block, uint64_t n); /* blocks of rows taken that nothing was stored in, now or ever: free at once */
 void sfs_allocate_done(struct sfs_data *d, struct sfs_group *g);  /* the write has ended */
 /* allocate.c; lock held */
+uint64_t sfs_stripe_bytes_of_new(struct sfs_data *d, const struct sfs_volume *v); /* user bytes in a stripe of a group that would be made now: its data columns times the interleave */
 unsigned sfs_choose_columns(const struct sfs_volume *v, unsigned online, unsigned nfree); /* of a new group: online disks that hold slabs, those of them with room */
 uint32_t sfs_slot_take(struct sfs_member *m);                                /* it has a free one */
 void sfs_slot_give(struct sfs_data *d, int disk, uint32_t slot);

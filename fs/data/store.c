@@ -136,7 +136,7 @@ void sfs_store_give_back(struct sfs_data *d, struct sfs_run *r)
 
 /* --- placing ------------------------------------------------------------------------------------------------------------------------------ */
 
-int sfs_runs_split(struct sfs_runs *rs, unsigned i, uint32_t keep)
+int sfs_runs_add(struct sfs_runs *rs, const struct sfs_run *r)
 {
     if (rs->n == rs->cap) {
         unsigned cap = rs->cap * 2;
@@ -146,10 +146,19 @@ int sfs_runs_split(struct sfs_runs *rs, unsigned i, uint32_t keep)
         rs->v = v;
         rs->cap = cap;
     }
-    struct sfs_run *r = &rs->v[i];
-    rs->v[rs->n++] = (struct sfs_run){.buf = r->buf, .buf_off = r->buf_off + keep, .slen = r->slen - keep, .split = true,
-                                      .item = r->item, .raw_off = r->raw_off + keep, .raw_len = r->raw_len - keep};
-    r->raw_len = r->slen = keep;
+    rs->v[rs->n++] = *r;
+    return 0;
+}
+
+int sfs_runs_split(struct sfs_runs *rs, unsigned i, uint32_t keep)
+{
+    const struct sfs_run *r = &rs->v[i];
+    struct sfs_run rest = {.buf = r->buf, .buf_off = r->buf_off + keep, .slen = r->slen - keep, .split = true,
+                           .item = r->item, .raw_off = r->raw_off + keep, .raw_len = r->raw_len - keep};
+    int rc = sfs_runs_add(rs, &rest);
+    if (rc)
+        return rc;
+    rs->v[i].raw_len = rs->v[i].slen = keep;
     return 0;
 }
 

@@ -38,6 +38,8 @@ struct sfs_runs {
  * -ENOMEM. No lock held; thread-safe; blocks for disk I/O. */
 int sfs_store(struct sfs_volume *v, struct sfs_runs *rs, unsigned flags);
 int sfs_store_runs(struct sfs_volume *v, struct sfs_run *runs, unsigned n, unsigned flags); /* none of them split */
+/* A further run at the end of a list whose v was malloc'ed. 0 or -ENOMEM. */
+int sfs_runs_add(struct sfs_runs *rs, const struct sfs_run *r);
 /* What of run i lies behind its first `keep` bytes becomes a run of its own, at the end of the list. 0 or -ENOMEM. */
 int sfs_runs_split(struct sfs_runs *rs, unsigned i, uint32_t keep);
 /* A stored run isn't wanted: its blocks become free at the next commit. Nothing for one without a group. No lock held. */

@@ -261,22 +261,10 @@ static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v)
     return sfs_place_capacity(slabs, n, v->row.resiliency, v->row.columns ? sfs_choose_columns(v, online, n) : 0, d->slab_bytes);
 }
 
-/* Lock held. The data columns of a group that would be made now, times the interleave. */
-static uint64_t stripe_bytes(struct sfs_data *d, const struct sfs_volume *v)
-{
-    unsigned online = 0, nfree = 0, parity = sfs_resiliency_parity(v->row.resiliency);
-    struct sfs_member *m;
-    LIST_FOREACH(m, &d->members, link) {
-        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
-        nfree += sfs_member_takes_slabs(m);
-    }
-    return (uint64_t)(sfs_choose_columns(v, online, nfree) - parity) * v->row.interleave;
-}
-
 uint32_t sfs_volume_write_unit_bytes(struct sfs_volume *v)
 {
     SFS_LOCK(v->data);
-    uint64_t bytes = sfs_resiliency_parity(v->row.resiliency) ? stripe_bytes(v->data, v) : SFS_EXTENT_MAX;
+    uint64_t bytes = sfs_resiliency_parity(v->row.resiliency) ? sfs_stripe_bytes_of_new(v->data, v) : SFS_EXTENT_MAX;
     SFS_UNLOCK(v->data);
     return (uint32_t)bytes;
 }
@@ -301,7 +289,7 @@ static uint64_t room(struct sfs_volume *v, bool rewriting)
     uint64_t used = used_bytes(d, v), landing = room_in_groups(d, v, SFS_GROUP_LANDING);
     uint64_t avail = room_in_groups(d, v, SFS_GROUP_DATA) + room_in_slabs(d, v);
     if (sfs_resiliency_parity(v->row.resiliency)) { /* where little can land, what is written at a time may leave the end of a row unused */
-        uint64_t ends = ROWS_KEPT * stripe_bytes(d, v);
+        uint64_t ends = ROWS_KEPT * sfs_stripe_bytes_of_new(d, v);
         ends = landing < ends ? ends - landing : 0;
         avail = avail > ends ? avail - ends : 0;
     }

@@ -34,21 +34,6 @@ static int hold_buf(struct writing *w, struct sfs_buf *b)
     return 0;
 }
 
-static int add_run(struct writing *w, const struct sfs_run *r)
-{
-    struct sfs_runs *rs = &w->runs;
-    if (rs->n == rs->cap) {
-        unsigned cap = rs->cap * 2;
-        struct sfs_run *v = realloc(rs->v, cap * sizeof(*v));
-        if (!v)
-            return -ENOMEM;
-        rs->v = v;
-        rs->cap = cap;
-    }
-    rs->v[rs->n++] = *r;
-    return 0;
-}
-
 static bool all_zero(const uint8_t *p, size_t n)
 {
     return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
@@ -78,7 +63,7 @@ static int add_raw(struct writing *w, unsigned item, struct sfs_buf *buf, size_t
         last->slen += len;
         return 0;
     }
-    return add_run(w, &(struct sfs_run){.buf = buf, .buf_off = buf_off, .slen = len, .split = true, .item = item, .raw_off = raw_off, .raw_len = len});
+    return sfs_runs_add(&w->runs, &(struct sfs_run){.buf = buf, .buf_off = buf_off, .slen = len, .split = true, .item = item, .raw_off = raw_off, .raw_len = len});
 }
 
 static int cut_compressed(struct writing *w, unsigned item, struct sfs_buf *buf, size_t buf_off, uint32_t len)
@@ -99,7 +84,7 @@ static int cut_compressed(struct writing *w, unsigned item, struct sfs_buf *buf,
         memset(z->data + slen, 0, sfs_blocks(slen) * SFS_BLOCK - slen);
         rc = hold_buf(w, z);
         if (!rc)
-            rc = add_run(w, &(struct sfs_run){.buf = z, .slen = (uint32_t)slen, .codec = w->set->codec, .item = item, .raw_off = at, .raw_len = raw});
+            rc = sfs_runs_add(&w->runs, &(struct sfs_run){.buf = z, .slen = (uint32_t)slen, .codec = w->set->codec, .item = item, .raw_off = at, .raw_len = raw});
     }
     return rc;
 }

@@ -469,7 +469,7 @@ static int adopt(struct sfs_pool *p, struct newcomer *c)
 
 int sfs_pool_disk_add(struct sfs_pool *p, const struct sfs_disk_spec *disks, unsigned n, bool force, struct sfs_error *warn, struct sfs_error *err)
 {
-    if (p->readonly || sfs_data_readonly(p->data))
+    if (sfs_pool_readonly(p))
         return sfs_error_set(err, -EROFS, "pool %s is read-only: no disk can be added.", p->name);
     sfs_mutex_lock(&p->admin);
     struct newcomers ns = {.env = p->env, .world = p->world, .n = n, .force = force, .warn = warn, .v = calloc(n ? n : 1, sizeof(*ns.v))};

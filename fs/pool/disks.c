@@ -250,19 +250,6 @@ static int set_locked(struct sfs_pool *p, const char *disk, const char *key, con
     return sfs_error_set(err, -EINVAL, "a disk has no setting %s. There are: name, usage, capacity.", key);
 }
 
-/* A disk that is being emptied because of its usage stops being emptied when it gets another. */
-static void end_evacuation(struct sfs_pool *p, const char *disk)
-{
-    char kind[16], subject[32];
-    sfs_mutex_lock(&p->admin);
-    struct sfs_pool_disk *pd = sfs_pool_disk_by_name(p, disk);
-    snprintf(subject, sizeof(subject), "disk=%d", pd ? pd->id : 0);
-    uint64_t id = pd ? sfs_job_find(p->jobs, subject, kind) : 0;
-    sfs_mutex_unlock(&p->admin);
-    if (id && !strcmp(kind, "evacuate"))
-        sfs_job_order(p->jobs, id, SFS_JOB_CANCEL, NULL); /* it may have ended meanwhile */
-}
-
 int sfs_pool_disk_set(struct sfs_pool *p, const char *disk, const char *key, const char *value, uint64_t *job, struct sfs_error *err)
 {
     int rc = sfs_pool_writable(p, err);
@@ -271,7 +258,7 @@ int sfs_pool_disk_set(struct sfs_pool *p, const char *disk, const char *key, con
     if (rc)
         return rc;
     if (!strcmp(key, "usage") && !parse_usage(value, &usage, NULL))
-        end_evacuation(p, disk);
+        sfs_pool_end_evacuation(p, disk); /* a disk that is being emptied because of its usage stops being emptied when it gets another */
     sfs_mutex_lock(&p->admin);
     rc = set_locked(p, disk, key, value, job, err);
     if (!rc && !strcmp(key, "usage"))

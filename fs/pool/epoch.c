@@ -189,7 +189,7 @@ static int mend_one(struct sfs_pool *p, struct sfs_pool_disk *pd)
 /* Admin held: handles stay, and nobody else mends. */
 void sfs_pool_mend_replicas_locked(struct sfs_pool *p)
 {
-    if (p->readonly || sfs_data_readonly(p->data))
+    if (sfs_pool_readonly(p))
         return;
     for (unsigned tries = 0; tries < SFS_LABEL_PEERS; tries++) {
         unsigned have;

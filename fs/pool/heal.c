@@ -134,7 +134,7 @@ bool sfs_pool_heal_due(struct sfs_pool *p)
 
 int sfs_pool_heal(struct sfs_pool *p, bool wait, struct sfs_error *err)
 {
-    if (p->readonly || sfs_data_readonly(p->data))
+    if (sfs_pool_readonly(p))
         return sfs_error_set(err, -EROFS, "pool %s is open read-only%s%s: it cannot heal.", p->name, sfs_data_readonly(p->data) ? ": " : "", sfs_data_readonly_why(p->data));
     if (!p->heal)
         return sfs_error_set(err, -EOPNOTSUPP, "pool %s was opened without background jobs.", p->name);

@@ -288,7 +288,7 @@ int sfs_pool_info(struct sfs_pool *p, struct sfs_pool_info **res)
         return -ENOMEM;
     snprintf(o->name, sizeof(o->name), "%s", p->name);
     o->uuid = p->uuid;
-    o->readonly = p->readonly || sfs_data_readonly(p->data);
+    o->readonly = sfs_pool_readonly(p);
     o->slab_bytes = p->slab_bytes;
     sfs_mutex_lock(&p->lock);
     o->epoch = p->epoch.number;

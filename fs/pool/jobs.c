@@ -211,6 +211,25 @@ int sfs_pool_jobs_open(struct sfs_pool *p, bool go_on)
     return rc;
 }
 
+uint64_t sfs_pool_job_on_disk(struct sfs_pool *p, const char *name, char kind[16])
+{
+    char subject[32];
+    sfs_mutex_lock(&p->admin);
+    struct sfs_pool_disk *pd = sfs_pool_disk_by_name(p, name);
+    snprintf(subject, sizeof(subject), "disk=%d", pd ? pd->id : 0);
+    uint64_t id = pd ? sfs_job_find(p->jobs, subject, kind) : 0;
+    sfs_mutex_unlock(&p->admin);
+    return id;
+}
+
+void sfs_pool_end_evacuation(struct sfs_pool *p, const char *disk)
+{
+    char kind[16];
+    uint64_t id = sfs_pool_job_on_disk(p, disk, kind);
+    if (id && !strcmp(kind, "evacuate"))
+        sfs_job_order(p->jobs, id, SFS_JOB_CANCEL, NULL); /* it may have ended meanwhile */
+}
+
 static bool holds_what_it_should_not(struct sfs_pool *p, const struct sfs_member_info *m)
 {
     if (!m->online || m->row.usage == SFS_USAGE_AUTO || !m->held_slabs)

@@ -79,7 +79,7 @@ void sfs_pool_flush_events(struct sfs_pool *p)
     bool any = false;
     while ((e = next_event(p))) {
         sfs_log(level_of(e->row.severity), "pool %s: %s%s%s: %s", p->name, e->row.kind, e->row.subject[0] ? " " : "", e->row.subject, e->row.text);
-        if (!p->readonly && !sfs_data_readonly(p->data)) {
+        if (!sfs_pool_readonly(p)) {
             sfs_catalog_lock(p->cat);
             sfs_catalog_event_add(p->cat, &e->row);
             sfs_catalog_unlock(p->cat);
@@ -125,7 +125,7 @@ static int set_lost_since(struct sfs_pool *p, int id, int64_t when)
         return rc;
     row.lost_since = when;
     sfs_catalog_lock(p->cat);
-    rc = p->readonly || sfs_data_readonly(p->data) ? 0 : sfs_catalog_disk_put(p->cat, &row);
+    rc = sfs_pool_readonly(p) ? 0 : sfs_catalog_disk_put(p->cat, &row);
     sfs_catalog_unlock(p->cat);
     sfs_member_update(p->data, &row);
     return rc;
@@ -194,7 +194,7 @@ static bool is_it(struct sfs_pool *p, const struct sfs_pool_disk *pd, const char
 
 static void free_slabs_on(struct sfs_pool *p)
 {
-    if (!p->readonly && !sfs_data_readonly(p->data))
+    if (!sfs_pool_readonly(p))
         sfs_groups_free_orphans(p->data);
 }
 
@@ -324,7 +324,7 @@ static void store_error_counts(struct sfs_pool *p)
     unsigned n = sfs_member_list(p->data, v, SFS_LABEL_PEERS);
     tell_unreadable(p);
     tell_repairs(p, v, n);
-    if (p->readonly || sfs_data_readonly(p->data))
+    if (sfs_pool_readonly(p))
         return;
     for (unsigned i = 0; i < n; i++) {
         struct sfs_disk_row row;
@@ -354,7 +354,7 @@ static void snapshot(struct sfs_pool *p)
     }
     sfs_mutex_unlock(&p->lock);
     struct sfs_error err = {0};
-    if (n && !p->readonly && !sfs_data_readonly(p->data) && sfs_catalog_snapshot(p->cat, stores, n, SNAPSHOTS_KEPT, &err))
+    if (n && !sfs_pool_readonly(p) && sfs_catalog_snapshot(p->cat, stores, n, SNAPSHOTS_KEPT, &err))
         sfs_pool_queue_event(p, "warning", "snapshot-failed", "", err.text);
     sfs_mutex_unlock(&p->admin);
 }

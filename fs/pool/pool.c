@@ -30,6 +30,11 @@ struct sfs_env *sfs_pool_env(struct sfs_pool *p)
     return p->env;
 }
 
+bool sfs_pool_readonly(struct sfs_pool *p)
+{
+    return p->readonly || sfs_data_readonly(p->data);
+}
+
 struct sfs_pool_disk *sfs_pool_disk_by_name(struct sfs_pool *p, const char *name)
 {
     for (unsigned i = 0; i < p->ndisks; i++)

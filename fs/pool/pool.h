@@ -52,6 +52,7 @@ const char *sfs_pool_name(const struct sfs_pool *p);
 const struct sfs_uuid *sfs_pool_uuid(const struct sfs_pool *p);
 struct sfs_data *sfs_pool_data(struct sfs_pool *p);
 struct sfs_env *sfs_pool_env(struct sfs_pool *p);
+bool sfs_pool_readonly(struct sfs_pool *p); /* nothing can be written: opened so, or there is doubt about committed state */
 
 /* A space, for mounting (counted: it cannot be destroyed meanwhile). -ENOENT with the names there are. */
 int sfs_pool_volume_get(struct sfs_pool *p, const char *space, struct sfs_volume **out, struct sfs_error *err);

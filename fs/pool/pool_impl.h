@@ -150,6 +150,8 @@ void sfs_pool_watch(struct sfs_pool *p);
 int sfs_pool_jobs_open(struct sfs_pool *p, bool go_on);
 void sfs_pool_apply_rate(struct sfs_pool *p);
 void sfs_pool_empty_by_usage(struct sfs_pool *p, uint64_t *job); /* begins to evacuate disks whose usage says that they hold no data */
+uint64_t sfs_pool_job_on_disk(struct sfs_pool *p, const char *name, char kind[16]); /* 0: there is none, or no such disk. Takes admin */
+void sfs_pool_end_evacuation(struct sfs_pool *p, const char *disk);                 /* cancels it, if the disk is being emptied. Takes admin */
 /* leave.c: takes a disk without slabs out of the pool; a present one gets its label and files taken off. -EAGAIN: it has slabs again. admin held */
 int sfs_pool_disk_leave(struct sfs_pool *p, struct sfs_pool_disk *pd);
 /* room.c */

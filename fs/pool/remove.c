@@ -28,19 +28,6 @@ static int begin(struct sfs_pool *p, const char *kind, struct sfs_pool_disk *pd,
     return sfs_job_begin(p->jobs, kind, what, job, err);
 }
 
-/* Retired before, it is on its way out already: that job is taken over. No lock held. */
-static void end_evacuation(struct sfs_pool *p, const char *name)
-{
-    char kind[16], what[32];
-    sfs_mutex_lock(&p->admin);
-    struct sfs_pool_disk *pd = sfs_pool_disk_by_name(p, name);
-    snprintf(what, sizeof(what), "disk=%d", pd ? pd->id : 0);
-    uint64_t id = pd ? sfs_job_find(p->jobs, what, kind) : 0;
-    sfs_mutex_unlock(&p->admin);
-    if (id && !strcmp(kind, "evacuate"))
-        sfs_job_order(p->jobs, id, SFS_JOB_CANCEL, NULL); /* it may have ended meanwhile */
-}
-
 /* --- remove --------------------------------------------------------------------------------------------------------- */
 
 static int remove_locked(struct sfs_pool *p, const char *name, uint64_t *job, struct sfs_error *err)
@@ -64,7 +51,7 @@ int sfs_pool_disk_remove(struct sfs_pool *p, const char *disk, uint64_t *job, st
     int rc = sfs_pool_writable(p, err);
     if (rc)
         return rc;
-    end_evacuation(p, disk);
+    sfs_pool_end_evacuation(p, disk); /* retired before, it is on its way out already: that job is taken over */
     sfs_pool_look_after_disks(p, true); /* what has just gone counts */
     sfs_mutex_lock(&p->admin);
     rc = remove_locked(p, disk, job, err);
@@ -123,7 +110,7 @@ int sfs_pool_disk_replace(struct sfs_pool *p, const char *disk, const char *with
     int rc = sfs_pool_writable(p, err);
     if (rc)
         return rc;
-    end_evacuation(p, disk);
+    sfs_pool_end_evacuation(p, disk); /* retired before, it is on its way out already: that job is taken over */
     sfs_pool_look_after_disks(p, true);
     sfs_mutex_lock(&p->admin);
     rc = replace_locked(p, disk, with, job, err);
@@ -244,12 +231,8 @@ static int forget_locked(struct sfs_pool *p, const char *name, bool look_only, s
 /* A job over it has nothing more to do; it ends by itself when it finds that the disk has left. No lock held. */
 static uint64_t stop_job(struct sfs_pool *p, const char *name)
 {
-    char kind[16], what[32];
-    sfs_mutex_lock(&p->admin);
-    struct sfs_pool_disk *pd = sfs_pool_disk_by_name(p, name);
-    snprintf(what, sizeof(what), "disk=%d", pd ? pd->id : 0);
-    uint64_t id = pd ? sfs_job_find(p->jobs, what, kind) : 0;
-    sfs_mutex_unlock(&p->admin);
+    char kind[16];
+    uint64_t id = sfs_pool_job_on_disk(p, name, kind);
     if (id)
         sfs_job_order(p->jobs, id, SFS_JOB_PAUSE, NULL);
     return id;

@@ -67,7 +67,7 @@ void sfs_pool_scrub_tick(struct sfs_pool *p)
     uint64_t now = sfs_env_mono_ns(p->env), id;
     if (!p->scrub_look_ns)
         p->scrub_look_ns = now + LOOK_NS; /* not in the first moments of a pool */
-    if (now < p->scrub_look_ns || !p->jobs || p->readonly || sfs_data_readonly(p->data))
+    if (now < p->scrub_look_ns || !p->jobs || sfs_pool_readonly(p))
         return;
     p->scrub_look_ns = now + LOOK_NS;
     int64_t every = every_of(p), last = last_of(p), wall = sfs_env_wall(p->env).tv_sec;

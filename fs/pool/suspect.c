@@ -68,7 +68,7 @@ static int find(const struct sfs_disk_row *row, void *ctx)
 void sfs_pool_suspect_store(struct sfs_pool *p, struct sfs_pool_disk *pd)
 {
     struct change c = {.id = pd->id};
-    if (p->readonly || sfs_data_readonly(p->data))
+    if (sfs_pool_readonly(p))
         return;
     sfs_catalog_lock(p->cat);
     bool changed = false;

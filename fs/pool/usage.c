@@ -37,7 +37,7 @@ bool sfs_pool_spare_steps_in(struct sfs_pool *p, struct sfs_pool_disk *lost)
 {
     char name[SFS_NAME_MAX + 1];
     uint64_t held = held_by(p, lost->id);
-    int spare = held && !p->readonly && !sfs_data_readonly(p->data) ? choose_spare(p, held) : 0;
+    int spare = held && !sfs_pool_readonly(p) ? choose_spare(p, held) : 0;
     if (!spare || sfs_pool_store_usage(p, spare, SFS_USAGE_AUTO))
         return false;
     __atomic_store_n(&lost->away.urgent, true, __ATOMIC_RELAXED);
@@ -91,7 +91,7 @@ static void spares_for_missing(struct sfs_pool *p)
 void sfs_pool_look_after_usage(struct sfs_pool *p)
 {
     uint64_t job;
-    if (p->readonly || sfs_data_readonly(p->data))
+    if (sfs_pool_readonly(p))
         return;
     sfs_mutex_lock(&p->admin);
     retire_bad_disks(p);

@@ -32,6 +32,30 @@ static int check_name(const char *name)
     return is_acl(name) ? 0 : -EOPNOTSUPP;
 }
 
+/* The inode set->v[0], locked, with room for a value of len bytes; until end_setting. */
+static int begin_setting(struct sfs_vfs *vfs, uint64_t ino, size_t len, struct sfs_lockset *set)
+{
+    struct sfs_inode *i;
+    int rc = sfs_vfs_writable(vfs);
+
+    if (!rc)
+        rc = sfs_vfs_catalog_room(vfs, len + ROOM_ROW_BYTES);
+    if (!rc)
+        rc = sfs_inode_get(vfs, ino, &i);
+    if (rc)
+        return rc;
+    *set = (struct sfs_lockset){.vfs = vfs, .v = {i}, .n = 1};
+    sfs_lockset_lock(set, 1, false);
+    return 0;
+}
+
+static void end_setting(struct sfs_lockset *set)
+{
+    sfs_lockset_unlock(set);
+    sfs_inode_put(set->v[0]);
+    sfs_vfs_kick_by_volume(set->vfs);
+}
+
 static int set_locked(struct sfs_inode *i, const char *name, const void *value, size_t len, int flags)
 {
     struct sfs_catalog *cat = i->vfs->cat;
@@ -116,26 +140,18 @@ static int set_acl_locked(struct sfs_inode *i, const char *name, const void *acl
 static int set_acl(struct sfs_vfs *vfs, uint64_t ino, const char *name, const void *acl, size_t len,
                    const struct sfs_cred *cred)
 {
-    struct sfs_inode *i;
+    struct sfs_lockset set;
     int rc = sfs_acl_check(acl, len);
 
     if (rc == -ENODATA)
         len = 0;
     else if (rc)
         return rc;
-    rc = sfs_vfs_writable(vfs);
-    if (!rc)
-        rc = sfs_vfs_catalog_room(vfs, len + ROOM_ROW_BYTES);
-    if (!rc)
-        rc = sfs_inode_get(vfs, ino, &i);
+    rc = begin_setting(vfs, ino, len, &set);
     if (rc)
         return rc;
-    struct sfs_lockset set = {.vfs = vfs, .v = {i}, .n = 1};
-    sfs_lockset_lock(&set, 1, false);
-    rc = set_acl_locked(i, name, acl, len, cred);
-    sfs_lockset_unlock(&set);
-    sfs_inode_put(i);
-    sfs_vfs_kick_by_volume(vfs);
+    rc = set_acl_locked(set.v[0], name, acl, len, cred);
+    end_setting(&set);
     return rc;
 }
 
@@ -224,7 +240,7 @@ int sfs_inherited_store(struct sfs_catalog *cat, const struct sfs_inherited *h, 
 int sfs_vfs_setxattr(struct sfs_vfs *vfs, uint64_t ino, const char *name, const void *value, size_t len,
                      int flags, const struct sfs_cred *cred)
 {
-    struct sfs_inode *i;
+    struct sfs_lockset set;
     int rc = check_name(name);
 
     if (rc)
@@ -235,19 +251,11 @@ int sfs_vfs_setxattr(struct sfs_vfs *vfs, uint64_t ino, const char *name, const 
         return -EINVAL;
     if (len > XATTR_SIZE_MAX)
         return -E2BIG;
-    rc = sfs_vfs_writable(vfs);
-    if (!rc)
-        rc = sfs_vfs_catalog_room(vfs, len + ROOM_ROW_BYTES);
-    if (!rc)
-        rc = sfs_inode_get(vfs, ino, &i);
+    rc = begin_setting(vfs, ino, len, &set);
     if (rc)
         return rc;
-    struct sfs_lockset set = {.vfs = vfs, .v = {i}, .n = 1};
-    sfs_lockset_lock(&set, 1, false);
-    rc = set_locked(i, name, value, len, flags);
-    sfs_lockset_unlock(&set);
-    sfs_inode_put(i);
-    sfs_vfs_kick_by_volume(vfs);
+    rc = set_locked(set.v[0], name, value, len, flags);
+    end_setting(&set);
     return rc;
 }
 

@@ -15,21 +15,6 @@ cp -a src m/a
 bigfile write m/big $((150 << 20)) 1
 sync -f m
 
-load() {
-    local i=0
-    while [ ! -e "$T/stop" ]; do
-        i=$((i + 1))
-        bigfile write "m/load$((i % 4))" $((8 << 20)) $i && bigfile check "m/load$((i % 4))" $((8 << 20)) $i || {
-            echo "round $i" >> "$T/load-failed"
-            return 1
-        }
-    done
-}
-begin_load() { rm -f "$T/stop"; load > load.out 2>&1 & LOAD=$!; }
-end_load() {
-    touch "$T/stop"
-    wait $LOAD || { cat load.out >&2; fail "the load"; }
-}
 all_right() {
     treecmp src m/a
     bigfile check m/big $((150 << 20)) 1

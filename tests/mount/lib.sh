@@ -168,6 +168,22 @@ kill_daemon() { # PID; returns when the kernel has cleared it away
 }
 no_daemon() { [ -z "$(our_processes)" ]; }
 mounted() { mountpoint -q "$1"; }
+# A load on m that is verified: files are written, read back and compared, and some deleted, until told to stop. Its only lasting word is an error.
+load() {
+    local i=0
+    while [ ! -e "$T/stop" ]; do
+        i=$((i + 1))
+        bigfile write "m/load$((i % 4))" $((8 << 20)) $i && bigfile check "m/load$((i % 4))" $((8 << 20)) $i || {
+            echo "round $i" >> "$T/load-failed"
+            return 1
+        }
+    done
+}
+begin_load() { rm -f "$T/stop"; load > load.out 2>&1 & LOAD=$!; }
+end_load() {
+    touch "$T/stop"
+    wait $LOAD || { cat load.out >&2; fail "the load"; }
+}
 # A pool "p" with a mirror2 space "s" on two directories, mounted on m.
 small_pool() { # SPACE-OPTIONS...
     mkdir d1 d2 m

@@ -14,22 +14,6 @@ cp -a src m/a
 bigfile write m/big $((300 << 20)) 1
 sync -f m
 
-# A load that is verified: files are written, read back and compared, and some deleted, until told to stop. Its only lasting word is an error.
-load() {
-    local i=0
-    while [ ! -e "$T/stop" ]; do
-        i=$((i + 1))
-        bigfile write "m/load$((i % 4))" $((8 << 20)) $i && bigfile check "m/load$((i % 4))" $((8 << 20)) $i || {
-            echo "round $i" >> "$T/load-failed"
-            return 1
-        }
-    done
-}
-begin_load() { rm -f "$T/stop"; load > load.out 2>&1 & LOAD=$!; }
-end_load() {
-    touch "$T/stop"
-    wait $LOAD || { cat load.out >&2; fail "the load"; }
-}
 all_right() {
     treecmp src m/a
     bigfile check m/big $((300 << 20)) 1

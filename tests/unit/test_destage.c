@@ -12,15 +12,7 @@ static uint64_t landed(struct fixture *f)
 
 static void end(struct model *m, struct fixture *f)
 {
-    uint64_t bad, lost;
-    model_check(m);
-    cr_assert_eq(sfs_vfs_sync(m->vfs), 0);
-    model_verify(f, &bad, &lost);
-    cr_assert_eq(bad + lost, 0);
-    cr_assert_eq(model_unmount(m), 0);
-    close_pool(f);
-    model_mount(m, f);
-    model_check(m);
+    model_prove(m, f);
     cr_assert_eq(model_unmount(m), 0);
     close_pool(f);
 }

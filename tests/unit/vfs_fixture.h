@@ -165,4 +165,18 @@ static inline void model_verify(struct fixture *f, uint64_t *bad, uint64_t *lost
         free(ids);
 }
 
+/* Everything is right and has all its copies; the pool is closed and opened again, and it still is. Mounted. */
+static inline void model_prove(struct model *m, struct fixture *f)
+{
+    uint64_t bad, lost;
+    model_check(m);
+    cr_assert_eq(sfs_vfs_sync(m->vfs), 0);
+    model_verify(f, &bad, &lost);
+    cr_assert_eq(bad + lost, 0);
+    cr_assert_eq(model_unmount(m), 0);
+    close_pool(f);
+    model_mount(m, f);
+    model_check(m);
+}
+
 #endif
