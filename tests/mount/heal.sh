@@ -11,7 +11,7 @@ spacesfs mount p/s m
 mktree src 500 6
 cp -a src m/a
 bigfile write m/big $((300 << 20)) 1
-sync -f m
+stored
 missing_copies() { spacesfs status p --json > status.json 2> /dev/null || true; json groups_degraded < status.json; }
 whole() { [ "$(missing_copies)" = 0 ]; }
 holed() { ! whole; }

@@ -168,6 +168,11 @@ kill_daemon() { # PID; returns when the kernel has cleared it away
 }
 no_daemon() { [ -z "$(our_processes)" ]; }
 mounted() { mountpoint -q "$1"; }
+# All that was written to m is durable: umount sees to it. sync(1) of a whole filesystem doesn't reach a daemon (man mount.spacesfs, LIMITS), and a kill may come before the next commit.
+stored() {
+    spacesfs umount m
+    spacesfs mount p/s m
+}
 # A load on m that is verified: files are written, read back and compared, and some deleted, until told to stop. Its only lasting word is an error.
 load() {
     local i=0
