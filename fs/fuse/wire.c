@@ -48,10 +48,8 @@ static void look(struct sfs_wire *w, struct fuse_in_header *h, size_t len)
         break;
     case FUSE_INIT:
         init = body(h, len, offsetof(struct fuse_init_in, flags2)); /* as short as the first kernels with 7.6 sent it */
-        if (init && (init->flags & FUSE_HANDLE_KILLPRIV_V2)) {
+        if (init && (init->flags & FUSE_HANDLE_KILLPRIV_V2))
             w->init = h->unique;
-            w->killpriv = true;
-        }
         break;
     case FUSE_TMPFILE:
         h->opcode = FUSE_CREATE;
@@ -85,8 +83,6 @@ static ssize_t on_writev(int fd, struct iovec *iov, int count, void *userdata)
         f->wire.init = 0;
         if (h->error == 0 && out && iov[1].iov_len >= offsetof(struct fuse_init_out, max_background))
             out->flags = (out->flags & ~(uint32_t)FUSE_HANDLE_KILLPRIV) | FUSE_HANDLE_KILLPRIV_V2;
-        else
-            f->wire.killpriv = false;
     }
     return writev(fd, iov, count);
 }

@@ -14,8 +14,7 @@
 struct fuse_session;
 
 struct sfs_wire {
-    uint64_t init;      /* the number of the INIT request whose reply is still to come, 0: none */
-    bool killpriv;      /* INIT offered KILLPRIV_V2; it is on from the reply on */
+    uint64_t init;      /* the number of an INIT request that offered KILLPRIV_V2 and whose reply is still to come, 0: none */
 };
 
 /* Once, when the session is mounted and before it is served. The session's userdata is `struct sfs_fuse`. 0 or -errno. */
