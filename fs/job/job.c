@@ -290,9 +290,9 @@ static int refuse(const struct sfs_job *j, bool same, struct sfs_error *err)
 /* Lock held. Takes up what nobody works at. 0: there was such a job. */
 static int take_up(struct sfs_job *j, uint64_t *id, struct sfs_error *err)
 {
+    *id = j->row.id;
     if (j->thread || j->pinned || !strcmp(j->row.state, "paused"))
         return refuse(j, true, err);
-    *id = j->row.id;
     int rc = set_to_work(j);
     return rc ? sfs_error_set(err, rc, "job %llu could not be taken up: %s.", (unsigned long long)j->row.id,
                               strerror(-rc)) : 0;
@@ -327,7 +327,9 @@ int sfs_job_begin(struct sfs_jobs *s, const char *kind, const char *what, uint64
     SFS_ASSERT(kind_named(s, kind) && strlen(what) < sizeof(((struct sfs_job_row *)0)->what));
     sfs_mutex_lock(&s->lock);
     reap(s);
-    struct sfs_job *j = other_job(s, kind, what, &same);
+    struct sfs_job *j;
+    while ((j = other_job(s, kind, what, &same)) && j->pinned && !j->row.id) /* it is being entered: it has no number yet */
+        sfs_cond_wait(&s->changed, &s->lock);
     int rc = 0;
     if (j && same)
         rc = take_up(j, id, err);
@@ -366,6 +368,7 @@ int sfs_job_begin(struct sfs_jobs *s, const char *kind, const char *what, uint64
         snprintf(j->row.state, sizeof(j->row.state), "failed");
         reap(s);
     }
+    sfs_cond_broadcast(&s->changed);
     sfs_mutex_unlock(&s->lock);
     return rc ? sfs_error_set(err, rc, "the job could not be begun: %s.", strerror(-rc)) : 0;
 }

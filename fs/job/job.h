@@ -42,7 +42,7 @@ void sfs_jobs_close(struct sfs_jobs *s);
 
 /* Begins a job, durably. what: words KEY=VALUE, space between them, of at most 127 bytes; "disk=" and "space=" name
  * its subject by number, "to=" a further disk; without any it is about the pool. -EALREADY: a job of that kind and subject
- * is unfinished (one that nobody works at is taken up: 0). -EBUSY: another job has one of its subjects. Words in err. */
+ * is unfinished, and id is its number (one that nobody works at is taken up: 0). -EBUSY: another job has one of its subjects. Words in err. */
 int sfs_job_begin(struct sfs_jobs *s, const char *kind, const char *what, uint64_t *id, struct sfs_error *err);
 /* Would sfs_job_begin refuse it? */
 int sfs_job_check(struct sfs_jobs *s, const char *kind, const char *what, struct sfs_error *err);

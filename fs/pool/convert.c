@@ -66,7 +66,7 @@ int sfs_pool_check_conversion(struct sfs_pool *p, const struct sfs_space_row *ro
 int sfs_pool_begin_conversion(struct sfs_pool *p, int space, uint64_t *job, struct sfs_error *err)
 {
     struct sfs_outdated *v;
-    char what[32], kind[16];
+    char what[32];
     unsigned n;
     *job = 0;
     int rc = sfs_outdated_list(p->data, space, false, &v, &n);
@@ -79,7 +79,6 @@ int sfs_pool_begin_conversion(struct sfs_pool *p, int space, uint64_t *job, stru
     rc = sfs_job_begin(p->jobs, "convert", what, job, err);
     if (rc == -EALREADY) {
         *err = (struct sfs_error){0};
-        *job = sfs_job_find(p->jobs, what, kind);
         rc = 0;
     }
     return rc;

@@ -123,11 +123,15 @@ static int mark(struct sfs_pool *p, struct sfs_volume *v, struct sfs_space_row *
     return sfs_pool_store_space(p, row);
 }
 
+/* Whoever comes second, the one who marked it or the one who looks for what is marked, finds it begun. */
 static int begin(struct sfs_pool *p, int space, uint64_t *job, struct sfs_error *err)
 {
     char what[32];
     snprintf(what, sizeof(what), "space=%d", space);
-    return sfs_job_begin(p->jobs, "destroy", what, job, err);
+    int rc = sfs_job_begin(p->jobs, "destroy", what, job, err);
+    if (rc == -EALREADY && err)
+        *err = (struct sfs_error){0};
+    return rc == -EALREADY ? 0 : rc;
 }
 
 /* Not to be cancelled: it would leave a space that nobody sees. It begins again. */

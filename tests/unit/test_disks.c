@@ -535,3 +535,28 @@ Test(disks, slabs_are_spread_over_a_disk_that_was_added)
     for (uint64_t seed = 1; seed <= 3; seed++)
         in_sim(seed, body_rebalance);
 }
+
+/* The one who looks for spaces that are marked may begin the job before the one who marked it does. */
+static void body_destroyed_by_two(struct fixture *f)
+{
+    struct sfs_error err = {0};
+    char text[256];
+    make_pool(f, (unsigned[]){24, 24}, 2);
+    open_pool(f);
+    for (unsigned i = 0; i < 200; i++) {
+        uint64_t job = 0;
+        make_space(f, "gone", SFS_MIRROR2); /* wakes it */
+        cr_assert_eq(sfs_pool_space_destroy(f->pool, "gone", &job, &err), 0, "round %u: %s", i, err.text);
+        cr_assert_neq(job, 0);
+        cr_assert_eq(sfs_pool_job_wait(f->pool, job, 3600ull * 1000000000ull, text), 0, "%s", text);
+        cr_assert_eq(sfs_pool_space_destroy(f->pool, "gone", &job, &err), -ENOENT);
+        err = (struct sfs_error){0};
+    }
+    close_pool(f);
+}
+
+Test(disks, a_space_is_destroyed_whoever_begins_it)
+{
+    for (uint64_t seed = 1; seed <= 5; seed++)
+        in_sim(seed, body_destroyed_by_two);
+}

@@ -171,8 +171,9 @@ static void body_stop(struct fixture *f)
     cr_assert(strstr(err.text, "not being scrubbed"));
     scrub(f);
     err = (struct sfs_error){0};
-    uint64_t id;
+    uint64_t id = 0;
     cr_assert_eq(sfs_pool_scrub(f->pool, &id, &err), -EALREADY);
+    cr_assert_neq(id, 0);
     cr_assert_eq(sfs_pool_scrub_stop(f->pool, &err), 0, "%s", err.text);
     last_job(f, &o);
     cr_assert_str_eq(o.state, "cancelled");
