@@ -143,8 +143,10 @@ static void op_write(struct sim_actor *a)
     if (!take(a, sim_rng_chance(&a->rng, 6) ? O_SYNC : 0, &f, &temporary))
         return;
     for (uint64_t n = sim_rng_chance(&a->rng, 70) ? 1 : sim_rng_between(&a->rng, 2, 8); n > 0 && !a->run->stop; n--) {
-        write_at(a, &f, pick_off(&a->rng, sim_content_size(&f.inode->content)), pick_len(&a->rng),
-                 sim_rng_chance(&a->rng, 20));
+        bool append = sim_rng_chance(&a->rng, 20); /* one draw a statement: compilers differ in the order of arguments */
+        uint64_t len = pick_len(&a->rng), off = pick_off(&a->rng, sim_content_size(&f.inode->content));
+
+        write_at(a, &f, off, len, append);
     }
     give(a, &f, temporary);
 }
