@@ -17,6 +17,7 @@ struct place {
     char space[SFS_NAME_MAX + 1];
     char *path; /* from the space's root */
     char type[64];
+    char dev[32];
     size_t prefix;
 };
 
@@ -33,6 +34,7 @@ static int match_mount(const struct sfs_cli_mount *m, void *ctx)
     p->path = NULL;
     p->which[0] = '\0';
     snprintf(p->type, sizeof(p->type), "%s", m->type);
+    snprintf(p->dev, sizeof(p->dev), "%s", m->dev);
     if (strcmp(m->type, "fuse.spacesfs") != 0 || !below ||
         sfs_target_split(m->source, p->which, sizeof(p->which), p->space, &err))
         return 0;
@@ -68,6 +70,39 @@ static int locate(const char *file, struct place *p, struct sfs_error *err)
     free(real);
     p->real = NULL;
     return rc;
+}
+
+/* A renamed space stays mounted by its former name: the daemon knows what it is called now. */
+struct naming {
+    struct place *place;
+    const json_t *mounts;
+};
+
+static int take_name(const struct sfs_cli_mount *m, void *ctx)
+{
+    struct naming *n = ctx;
+    json_t *one;
+    size_t i;
+    json_array_foreach(n->mounts, i, one)
+        if (!strcmp(m->dev, n->place->dev) && !strcmp(m->dir, sfs_json_text(one, "dir"))) {
+            snprintf(n->place->space, sizeof(n->place->space), "%s", sfs_json_text(one, "space"));
+            return 1;
+        }
+    return 0;
+}
+
+static void name_now(struct sfs_cli *c, struct place *p)
+{
+    struct sfs_target target;
+    struct sfs_error err;
+    json_t *request = json_pack("{s:s}", "cmd", "mounts"), *result = NULL;
+    if (request && !sfs_target_resolve(c, p->which, &target, &err) &&
+        !sfs_request_daemon(c, &target, request, &result, &err)) {
+        struct naming n = {p, sfs_json_array(result, "mounts")};
+        sfs_cli_mounts_each(take_name, &n);
+        json_decref(result);
+    }
+    json_decref(request);
 }
 
 /* --- words ----------------------------------------------------------------------------------------------- */
@@ -233,11 +268,13 @@ static json_t *ask_where(struct sfs_cli *c, const char *file)
     json_t *result = NULL;
     if (locate(file, &place, &err))
         sfs_ui_error("%s", err.text);
-    else
+    else {
+        name_now(c, &place);
         result =
             sfs_request(c, place.which,
                         json_pack("{s:s,s:s,s:s}", "cmd", "where", "space", place.space, "path", place.path),
                         SFS_REQUEST_READONLY);
+    }
     free(place.path);
     return result;
 }

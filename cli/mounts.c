@@ -38,7 +38,7 @@ static int parse(char *line, struct sfs_cli_mount *m)
     unescape(fields[4]);
     unescape(source);
     *m = (struct sfs_cli_mount){
-        .id = atoi(fields[0]), .root = fields[3], .dir = fields[4], .type = type, .source = source};
+        .id = atoi(fields[0]), .dev = fields[2], .root = fields[3], .dir = fields[4], .type = type, .source = source};
     return 0;
 }
 

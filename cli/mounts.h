@@ -4,6 +4,7 @@
 
 struct sfs_cli_mount {
     int id;
+    const char *dev;                        /* "0:57": the same for all mounts of one filesystem */
     const char *root, *dir, *type, *source; /* unescaped */
 };
 /* Calls fn for each mount, later ones after those they cover, until it returns non-zero, which is returned.

@@ -15,7 +15,7 @@ struct sfs_control_call {
     bool (*cancelled)(void *ctx); /* should a long command give up? */
     struct sfs_vfs *(*vfs_get)(void *ctx,
                                const char *space); /* of a mounted space, else NULL; held until vfs_put */
-    void (*vfs_put)(void *ctx, const char *space);
+    void (*vfs_put)(void *ctx, struct sfs_vfs *vfs);
     void *ctx;
 };
 /* Runs it. Never NULL. */

@@ -172,6 +172,6 @@ json_t *sfs_control_where(struct sfs_control_call *c)
     if (!vfs)
         return where_unmounted(c, space, path);
     reply = where(c, vfs, path);
-    c->vfs_put(c->ctx, space);
+    c->vfs_put(c->ctx, vfs);
     return reply;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "fs/base/log.h"
+#include "fs/data/groups.h"
 
 struct sfs_mounts *sfs_mounts_new(struct sfs_pool *pool, void (*changed)(void *), void *ctx)
 {
@@ -36,40 +37,48 @@ static void mount_free(struct sfs_mount *mt)
 {
     if (!mt)
         return;
-    free(mt->space);
     free(mt->dir);
     free(mt->source);
     free(mt);
 }
 
-static struct sfs_mount *mount_new(struct sfs_mounts *m, const char *space, const char *dir,
-                                   const char *source, const struct sfs_mount_opts *opts)
+static struct sfs_mount *mount_new(struct sfs_mounts *m, const char *dir, const char *source,
+                                   const struct sfs_mount_opts *opts)
 {
     struct sfs_mount *mt = calloc(1, sizeof(*mt));
 
     if (!mt)
         return NULL;
     mt->table = m;
-    mt->space = strdup(space);
     mt->dir = strdup(dir);
     mt->source = strdup(source);
     mt->opts = *opts;
-    if (!mt->space || !mt->dir || !mt->source) {
+    if (!mt->dir || !mt->source) {
         mount_free(mt);
         return NULL;
     }
     return mt;
 }
 
-/* Lock held. */
-static struct sfs_mount *find_space(struct sfs_mounts *m, const char *space)
+/* Lock held. By what is mounted, not by its name: a space may be renamed meanwhile. */
+static struct sfs_mount *find_volume(struct sfs_mounts *m, const struct sfs_volume *volume)
 {
     struct sfs_mount *mt;
 
     LIST_FOREACH(mt, &m->list, link)
-    if (mt->state != DONE && strcmp(mt->space, space) == 0)
+    if (mt->state != DONE && mt->volume == volume)
         return mt;
     return NULL;
+}
+
+/* As the space is called now. */
+static const char *space_name(struct sfs_volume *volume, char out[SFS_NAME_MAX + 1])
+{
+    struct sfs_space_row row;
+
+    sfs_volume_settings(volume, &row);
+    memcpy(out, row.name, sizeof(row.name));
+    return out;
 }
 
 struct sfs_mount *sfs_mounts_find_dir(struct sfs_mounts *m, const char *dir)
@@ -97,6 +106,7 @@ static void serve(void *arg)
 {
     struct sfs_mount *mt = arg;
     struct sfs_mounts *m = mt->table;
+    char name[SFS_NAME_MAX + 1];
     int rc;
 
     rc = sfs_fuse_run(mt->fuse);
@@ -114,7 +124,7 @@ static void serve(void *arg)
     rc = sfs_vfs_close(mt->vfs);
     if (rc < 0) {
         sfs_log(SFS_LOG_ERROR, "%s: not everything could be stored: %s", mt->dir, strerror(-rc));
-        sfs_pool_event(m->pool, "error", "unmount", mt->space,
+        sfs_pool_event(m->pool, "error", "unmount", space_name(mt->volume, name),
                        "not everything could be stored when %s was unmounted: %s", mt->dir, strerror(-rc));
     }
     sfs_pool_volume_put(m->pool, mt->volume);
@@ -165,10 +175,10 @@ static int mount_in_turn(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_
 }
 
 /* Why a space is mounted read-only though that was not asked for, in words; "" when it isn't. */
-static void judge_writing(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_error *note)
+static void judge_writing(struct sfs_mounts *m, struct sfs_mount *mt, const char *space, struct sfs_error *note)
 {
     const char *pool = sfs_pool_name(m->pool);
-    bool readable = sfs_pool_space_readable(m->pool, mt->space);
+    bool readable = sfs_pool_space_readable(m->pool, space);
 
     note->text[0] = '\0';
     if (mt->opts.readonly)
@@ -177,25 +187,22 @@ static void judge_writing(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs
         sfs_error_set(note, -EROFS,
                       "%s/%s is mounted read-only: some of its files cannot be read without the disks that are missing (see `spacesfs status %s`). "
                       "Connect them and mount it again, or write all the same with the mount option degraded=rw",
-                      pool, mt->space, pool);
+                      pool, space, pool);
     else if (sfs_pool_readonly(m->pool))
         sfs_error_set(note, -EROFS, "%s/%s is mounted read-only, because pool %s is open read-only (see `spacesfs status %s`)%s", pool,
-                      mt->space, pool, pool, readable ? "" : ". To write, unmount all of it first");
+                      space, pool, pool, readable ? "" : ". To write, unmount all of it first");
     mt->opts.readonly = note->text[0] != '\0';
 }
 
-/* Opens and mounts; on failure nothing of it is left. */
+/* Opens and mounts; on failure nothing of it is left but its hold on the volume. */
 static int start(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_error *err)
 {
     struct sfs_vfs_opts vfs_opts = {.readonly = mt->opts.readonly, .noatime = mt->opts.noatime};
     int rc;
 
-    rc = sfs_pool_volume_get(m->pool, mt->space, &mt->volume, err);
-    if (rc < 0)
-        return rc;
     rc = sfs_vfs_open(mt->volume, &vfs_opts, &mt->vfs, err);
     if (rc < 0)
-        goto put_volume;
+        return rc;
     rc = mount_in_turn(m, mt, err);
     if (rc < 0)
         goto close_vfs;
@@ -208,30 +215,37 @@ static int start(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_error *e
 close_vfs:
     sfs_vfs_close(mt->vfs); /* it has written nothing */
     mt->vfs = NULL;
-put_volume:
-    sfs_pool_volume_put(m->pool, mt->volume);
-    mt->volume = NULL;
     return rc;
 }
 
-/* Takes the place in the table. 0, or why not. */
-static int claim(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_error *err)
+/* Is the space mounted right there, by a name that it had before? */
+static bool is_there_by_former_name(const struct sfs_mount *other, const struct sfs_mount *wanted)
+{
+    return other->state == LIVE && strcmp(other->dir, wanted->dir) == 0 && strcmp(other->source, wanted->source) != 0;
+}
+
+/* Takes the place in the table. 0; 1: nothing is to be done, and note says why; or why not. */
+static int claim(struct sfs_mounts *m, struct sfs_mount *mt, const char *space, struct sfs_error *note,
+                 struct sfs_error *err)
 {
     const struct sfs_mount *other;
     int rc = 0;
 
     sfs_mutex_lock(&m->lock);
-    other = find_space(m, mt->space);
+    other = find_volume(m, mt->volume);
     if (m->closed)
         rc = sfs_error_set(err, -ESHUTDOWN, "the daemon of pool %s is about to end", sfs_pool_name(m->pool));
     else if (other && other->state == ENDING)
         rc = sfs_error_set(err, -EAGAIN, "%s is being unmounted from %s", mt->source, other->dir);
     else if (other && other->detached)
         rc = sfs_error_set(err, -EBUSY, "%s/%s was unmounted lazily from %s, and programs still use it there",
-                           sfs_pool_name(m->pool), mt->space, other->dir);
-    else if (other)
-        rc = sfs_error_set(err, -EBUSY, "%s/%s is already mounted at %s", sfs_pool_name(m->pool), mt->space,
-                           other->dir);
+                           sfs_pool_name(m->pool), space, other->dir);
+    else if (other && is_there_by_former_name(other, mt)) {
+        sfs_error_set(note, -EALREADY, "%s is mounted at %s already; the system lists it there as %s, as it was named when it was mounted, "
+                      "until it is unmounted", mt->source, other->dir, other->source);
+        rc = 1;
+    } else if (other)
+        rc = sfs_error_set(err, -EBUSY, "%s/%s is already mounted at %s", sfs_pool_name(m->pool), space, other->dir);
     else
         LIST_INSERT_HEAD(&m->list, mt, link);
     m->used = true;
@@ -249,21 +263,32 @@ int sfs_mounts_add(struct sfs_mounts *m, const char *space, const char *dir, con
     rc = sfs_mount_opts_parse(options, geteuid() == 0, &opts, err);
     if (rc < 0)
         return rc;
-    mt = mount_new(m, space, dir, source, &opts);
+    mt = mount_new(m, dir, source, &opts);
     if (!mt)
         return sfs_error_set(err, -ENOMEM, "out of memory");
-    judge_writing(m, mt, note);
-    mt->busy = 1; /* this call: the session stays until it has waited */
-    rc = claim(m, mt, err);
+    rc = sfs_pool_volume_get(m->pool, space, &mt->volume, err);
     if (rc < 0) {
         mount_free(mt);
+        sfs_mutex_lock(&m->lock);
+        m->used = true;
+        sfs_mutex_unlock(&m->lock);
+        m->changed(m->changed_ctx);
         return rc;
+    }
+    judge_writing(m, mt, space, note);
+    mt->busy = 1; /* this call: the session stays until it has waited */
+    rc = claim(m, mt, space, note, err);
+    if (rc != 0) {
+        sfs_pool_volume_put(m->pool, mt->volume);
+        mount_free(mt);
+        return rc < 0 ? rc : 0;
     }
     rc = start(m, mt, err);
     if (rc < 0) {
         sfs_mutex_lock(&m->lock);
         LIST_REMOVE(mt, link);
         sfs_mutex_unlock(&m->lock);
+        sfs_pool_volume_put(m->pool, mt->volume);
         mount_free(mt);
         m->changed(m->changed_ctx);
         return rc;
@@ -341,12 +366,13 @@ unsigned sfs_mounts_reap(struct sfs_mounts *m)
 json_t *sfs_mounts_list(struct sfs_mounts *m)
 {
     json_t *list = json_array();
+    char name[SFS_NAME_MAX + 1];
     const struct sfs_mount *mt;
 
     sfs_mutex_lock(&m->lock);
     LIST_FOREACH(mt, &m->list, link)
     if (list && mt->state == LIVE && !mt->detached &&
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "space", mt->space, "dir", mt->dir,
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "space", space_name(mt->volume, name), "dir", mt->dir,
                                               "source", mt->source, "readonly", (int)mt->opts.readonly)) <
             0) {
         json_decref(list);
@@ -359,10 +385,12 @@ json_t *sfs_mounts_list(struct sfs_mounts *m)
 struct sfs_vfs *sfs_mounts_vfs_get(struct sfs_mounts *m, const char *space)
 {
     struct sfs_vfs *vfs = NULL;
+    struct sfs_volume *volume;
     struct sfs_mount *mt;
 
     sfs_mutex_lock(&m->lock);
-    mt = find_space(m, space);
+    volume = sfs_volume_find_name(sfs_pool_data(m->pool), space);
+    mt = volume ? find_volume(m, volume) : NULL;
     if (mt && mt->state == LIVE) {
         mt->busy++;
         vfs = mt->vfs;
@@ -371,12 +399,14 @@ struct sfs_vfs *sfs_mounts_vfs_get(struct sfs_mounts *m, const char *space)
     return vfs;
 }
 
-void sfs_mounts_vfs_put(struct sfs_mounts *m, const char *space)
+void sfs_mounts_vfs_put(struct sfs_mounts *m, struct sfs_vfs *vfs)
 {
     struct sfs_mount *mt;
 
     sfs_mutex_lock(&m->lock);
-    mt = find_space(m, space);
+    LIST_FOREACH(mt, &m->list, link)
+    if (mt->state != DONE && mt->vfs == vfs)
+        break;
     SFS_ASSERT(mt && mt->busy > 0);
     mt->busy--;
     sfs_cond_broadcast(&m->cond);

@@ -21,7 +21,8 @@ struct sfs_mounts *sfs_mounts_new(struct sfs_pool *pool, void (*changed)(void *)
 void sfs_mounts_free(struct sfs_mounts *m); /* empty. NULL is fine */
 
 /* Mounts; on return the mount is usable. -EBUSY: the space is mounted (with where); -ESHUTDOWN: the daemon is
- * about to end, ask another. note: why it is read-only though nobody asked for that, else "". */
+ * about to end, ask another. 0 too when it is mounted right there by a former name. note: that, or why it is read-only though nobody
+ * asked for that; else "". */
 int sfs_mounts_add(struct sfs_mounts *m, const char *space, const char *dir, const char *source,
                    const char *options, struct sfs_error *note, struct sfs_error *err);
 int sfs_mounts_remount(struct sfs_mounts *m, const char *dir, const char *options, struct sfs_error *err);
@@ -29,12 +30,12 @@ int sfs_mounts_remount(struct sfs_mounts *m, const char *dir, const char *option
  * is left. warn: words when it lives on elsewhere. */
 int sfs_mounts_umount(struct sfs_mounts *m, const char *dir, bool lazy, bool *last, struct sfs_error *warn,
                       struct sfs_error *err);
-/* [{"space","dir","source","readonly"}]; NULL: no memory. */
+/* [{"space": as it is called now,"dir","source","readonly"}]; NULL: no memory. */
 json_t *sfs_mounts_list(struct sfs_mounts *m);
 
 /* The vfs of a mounted space, held until put; NULL: not mounted. */
 struct sfs_vfs *sfs_mounts_vfs_get(struct sfs_mounts *m, const char *space);
-void sfs_mounts_vfs_put(struct sfs_mounts *m, const char *space);
+void sfs_mounts_vfs_put(struct sfs_mounts *m, struct sfs_vfs *vfs);
 
 /* Forgets what is done; how many are left. */
 unsigned sfs_mounts_reap(struct sfs_mounts *m);

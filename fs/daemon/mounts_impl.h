@@ -13,7 +13,7 @@ enum sfs_mount_state { STARTING, LIVE, ENDING, DONE };
 struct sfs_mount {
     LIST_ENTRY(sfs_mount) link;
     struct sfs_mounts *table;
-    char *space, *dir, *source; /* constant */
+    char *dir, *source; /* constant; source: as the kernel lists it, whatever the space is called now */
     struct sfs_mount_opts opts;
     struct sfs_volume *volume;
     struct sfs_vfs *vfs;

@@ -121,6 +121,23 @@ static void add_mounts(struct sfs_server *s, const json_t *reply)
     json_decref(mounts);
 }
 
+/* A space that is mounted has been renamed: the mount goes on, but the kernel keeps what it was told when it was mounted. */
+static void warn_of_former_name(struct sfs_server *s, const json_t *request, json_t *reply)
+{
+    json_t *mounts = sfs_mounts_list(s->mounts), *mount;
+    struct sfs_error warn;
+    size_t i;
+
+    json_array_foreach(mounts, i, mount)
+        if (json_is_true(json_object_get(reply, "ok")) && json_equal(json_object_get(mount, "space"), json_object_get(request, "to"))) {
+            const char *dir = json_string_value(json_object_get(mount, "dir"));
+            sfs_error_set(&warn, -EALREADY, "it stays mounted at %s and nothing changes for programs; `mount` and `df` list it there by its former name (%s) until it is unmounted", dir,
+                          json_string_value(json_object_get(mount, "source")));
+            json_object_set_new(reply, "warning", sfs_control_text(warn.text));
+        }
+    json_decref(mounts);
+}
+
 static const struct {
     const char *name;
     json_t *(*run)(struct sfs_server *s, const json_t *request);
@@ -157,9 +174,9 @@ static struct sfs_vfs *get_vfs(void *ctx, const char *space)
     return sfs_mounts_vfs_get(((struct connection *)ctx)->server->mounts, space);
 }
 
-static void put_vfs(void *ctx, const char *space)
+static void put_vfs(void *ctx, struct sfs_vfs *vfs)
 {
-    sfs_mounts_vfs_put(((struct connection *)ctx)->server->mounts, space);
+    sfs_mounts_vfs_put(((struct connection *)ctx)->server->mounts, vfs);
 }
 
 static json_t *run(struct connection *c, const json_t *request)
@@ -183,6 +200,8 @@ static json_t *run(struct connection *c, const json_t *request)
     reply = sfs_control_call(&call);
     if (name && strcmp(name, "status") == 0)
         add_mounts(c->server, reply);
+    if (name && strcmp(name, "space-rename") == 0)
+        warn_of_former_name(c->server, request, reply);
     return reply;
 }
 

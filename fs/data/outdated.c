@@ -62,6 +62,16 @@ int sfs_outdated_list(struct sfs_data *d, int space, bool wider, struct sfs_outd
     return list(d, space, NULL, wider, out, n);
 }
 
+bool sfs_outdated_by(struct sfs_data *d, const struct sfs_space_row *settings)
+{
+    struct sfs_outdated *v;
+    unsigned n;
+    if (list(d, settings->id, settings, false, &v, &n))
+        return true;
+    free(v);
+    return n > 0;
+}
+
 /* --- could it be done? -------------------------------------------------------------------------------------------------------------------------- */
 
 struct trial {

@@ -10,6 +10,9 @@ struct sfs_outdated {
 /* Those of a space (0: of all), the ones that hold least first: their slabs come free soonest. wider: also those that are narrower than a new one would be now, since disks were added. malloc'ed, the caller's to free. 0 or -ENOMEM. No lock held. */
 int sfs_outdated_list(struct sfs_data *d, int space, bool wider, struct sfs_outdated **out, unsigned *n);
 
+/* Would any group of the space be outdated with these settings? No lock held. */
+bool sfs_outdated_by(struct sfs_data *d, const struct sfs_space_row *settings);
+
 struct sfs_conversion {
     uint64_t held_bytes;      /* in groups that would be outdated */
     uint64_t raw_bytes;       /* what that takes on the disks in its new layout, about */

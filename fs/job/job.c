@@ -29,6 +29,8 @@ struct sfs_job {
     bool stop;                   /* its function should return */
     bool ended;                  /* the thread is through: to be joined */
     bool woken;
+    bool again;                  /* it was asked for once more while at work: what it has seen may be outdated */
+    bool through;                /* its function has returned for good: who asks for the same now gets a job of their own */
     bool pinned;                 /* its row is being written by somebody else than its thread: it stays */
     int result;                  /* of the last call of its function */
     uint64_t tries;              /* calls that have ended */
@@ -154,6 +156,17 @@ static void settle(struct sfs_job *j, int rc)
         tell(j, rc ? "error" : "info", rc ? "failed" : "done");
 }
 
+/* Done, and nobody has asked for it once more since it was called? */
+static bool is_through(struct sfs_job *j)
+{
+    sfs_mutex_lock(&j->jobs->lock);
+    j->through = !j->again || j->stop;
+    j->again = false;
+    bool through = j->through;
+    sfs_mutex_unlock(&j->jobs->lock);
+    return through;
+}
+
 static void job_main(void *arg)
 {
     struct sfs_job *j = arg;
@@ -165,6 +178,8 @@ static void job_main(void *arg)
         rc = j->kind->run(j, j->jobs->ops.ctx);
         if (sfs_data_readonly(j->jobs->d) && rc != -ECANCELED)
             rc = -EROFS; /* what it found may never be durable */
+        if (rc == 0 && !is_through(j))
+            continue;
         if (rc == 0 || rc == -EINVAL || rc == -ECANCELED)
             break;
         set_state(j, "waiting", false);
@@ -217,7 +232,7 @@ again:
 /* Lock held. */
 static int set_to_work(struct sfs_job *j)
 {
-    j->stop = j->ended = j->woken = false;
+    j->stop = j->ended = j->woken = j->again = j->through = false;
     j->result = -EINPROGRESS;
     int rc = sfs_thread_start(j->jobs->env, "sfs-job", job_main, j, &j->thread);
     if (rc)
@@ -270,7 +285,7 @@ static struct sfs_job *other_job(struct sfs_jobs *s, const char *kind, const cha
     {
         bool shared = share_subject(j->row.what, what), pool_wide = !strchr(what, '=') && !strchr(j->row.what, '=');
         *same = !strcmp(j->row.kind, kind) && (pool_wide || (shared && sfs_job_number(j->row.what, "to") == sfs_job_number(what, "to")));
-        if (!is_over(j) && (*same || shared))
+        if (!is_over(j) && !j->through && (*same || shared))
             return j;
     }
     *same = false;
@@ -291,6 +306,7 @@ static int refuse(const struct sfs_job *j, bool same, struct sfs_error *err)
 static int take_up(struct sfs_job *j, uint64_t *id, struct sfs_error *err)
 {
     *id = j->row.id;
+    j->again = j->thread != NULL;
     if (j->thread || j->pinned || !strcmp(j->row.state, "paused"))
         return refuse(j, true, err);
     int rc = set_to_work(j);
@@ -321,7 +337,29 @@ int sfs_job_check(struct sfs_jobs *s, const char *kind, const char *what, struct
     return rc;
 }
 
+/* A job's first row, and what is done with it. */
+static int enter(struct sfs_jobs *s, struct sfs_job_row *row, int (*also)(void *ctx), void *ctx)
+{
+    if (sfs_data_readonly(s->d))
+        return -EROFS;
+    sfs_catalog_lock(s->cat);
+    int rc = sfs_catalog_job_put(s->cat, row), failed = !rc && also ? also(ctx) : 0;
+    if (failed) {
+        snprintf(row->state, sizeof(row->state), "failed");
+        row->ended = row->started;
+        rc = sfs_catalog_job_put(s->cat, row);
+    }
+    sfs_catalog_unlock(s->cat);
+    return failed ? failed : rc;
+}
+
 int sfs_job_begin(struct sfs_jobs *s, const char *kind, const char *what, uint64_t *id, struct sfs_error *err)
+{
+    return sfs_job_begin_with(s, kind, what, NULL, NULL, id, err);
+}
+
+int sfs_job_begin_with(struct sfs_jobs *s, const char *kind, const char *what, int (*also)(void *ctx), void *ctx, uint64_t *id,
+                       struct sfs_error *err)
 {
     bool same;
     SFS_ASSERT(kind_named(s, kind) && strlen(what) < sizeof(((struct sfs_job_row *)0)->what));
@@ -331,7 +369,10 @@ int sfs_job_begin(struct sfs_jobs *s, const char *kind, const char *what, uint64
     while ((j = other_job(s, kind, what, &same)) && j->pinned && !j->row.id) /* it is being entered: it has no number yet */
         sfs_cond_wait(&s->changed, &s->lock);
     int rc = 0;
-    if (j && same)
+    if (j && same && also) {
+        *id = j->row.id;
+        rc = refuse(j, true, err);
+    } else if (j && same)
         rc = take_up(j, id, err);
     else if (j)
         rc = refuse(j, false, err);
@@ -352,7 +393,7 @@ int sfs_job_begin(struct sfs_jobs *s, const char *kind, const char *what, uint64
         s->n++;
     }
     sfs_mutex_unlock(&s->lock);
-    rc = j ? put_row(s, &row) : -ENOMEM;
+    rc = j ? enter(s, &row, also, ctx) : -ENOMEM;
     if (!rc)
         rc = sfs_commit_wait(s->d, false);
     if (!j)
@@ -426,6 +467,9 @@ int sfs_job_order(struct sfs_jobs *s, uint64_t id, enum sfs_job_order order, str
     if (!j || is_over(j) || j->pinned)
         rc = sfs_error_set(err, -ENOENT, "there is no unfinished job %llu; `spacesfs jobs POOL` lists them.",
                            (unsigned long long)id);
+    else if (order == SFS_JOB_CANCEL && j->kind->no_way_back)
+        rc = sfs_error_set(err, -EOPNOTSUPP, "job %llu (%s) cannot be cancelled: %s. `spacesfs job pause POOL %llu` makes it rest.",
+                           (unsigned long long)id, j->row.kind, j->kind->no_way_back, (unsigned long long)id);
     else if (order == SFS_JOB_RESUME && j->thread)
         rc = sfs_error_set(err, -EALREADY, "job %llu is %s already.", (unsigned long long)id, j->row.state);
     else if (order == SFS_JOB_RESUME)

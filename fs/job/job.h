@@ -27,6 +27,7 @@ struct sfs_job_kind {
     int (*run)(struct sfs_job *j, void *ctx);
     /* The job was cancelled: takes back what its beginning has set (not what was moved). May be NULL. */
     void (*cancelled)(struct sfs_job *j, void *ctx);
+    const char *no_way_back;     /* not NULL: it can be paused but not cancelled, and why, as a sentence without its full stop */
 };
 struct sfs_jobs_ops {
     const struct sfs_job_kind *kinds;
@@ -42,15 +43,20 @@ void sfs_jobs_close(struct sfs_jobs *s);
 
 /* Begins a job, durably. what: words KEY=VALUE, space between them, of at most 127 bytes; "disk=" and "space=" name
  * its subject by number, "to=" a further disk; without any it is about the pool. -EALREADY: a job of that kind and subject
- * is unfinished, and id is its number (one that nobody works at is taken up: 0). -EBUSY: another job has one of its subjects. Words in err. */
+ * is unfinished, and id is its number (one that nobody works at is taken up: 0; one that is at work looks once more before it is done). -EBUSY: another job has one of its subjects. Words in err. */
 int sfs_job_begin(struct sfs_jobs *s, const char *kind, const char *what, uint64_t *id, struct sfs_error *err);
+/* The same, and `also` is done in the transaction that enters the job (catalog locked), before it is at work: after a crash both are there, or neither. Not done when
+ * the job is refused or unfinished already. Its failure is returned, and the job has failed. */
+int sfs_job_begin_with(struct sfs_jobs *s, const char *kind, const char *what, int (*also)(void *ctx), void *ctx, uint64_t *id,
+                       struct sfs_error *err);
 /* Would sfs_job_begin refuse it? */
 int sfs_job_check(struct sfs_jobs *s, const char *kind, const char *what, struct sfs_error *err);
 /* An unfinished job with that subject ("disk=3"), or 0. kind gets its kind. */
 uint64_t sfs_job_find(struct sfs_jobs *s, const char *subject, char kind[16]);
 
 enum sfs_job_order { SFS_JOB_PAUSE, SFS_JOB_RESUME, SFS_JOB_CANCEL };
-/* Returns when the job has stopped (or has been started). -ENOENT: no such job, or ended; words in err. */
+/* Returns when the job has stopped (or has been started). -ENOENT: no such job, or ended;
+ * -EALREADY; -EOPNOTSUPP: it can't be cancelled. Words in err. */
 int sfs_job_order(struct sfs_jobs *s, uint64_t id, enum sfs_job_order order, struct sfs_error *err);
 /* Disks have changed: what waits is tried again. */
 void sfs_jobs_wake(struct sfs_jobs *s);

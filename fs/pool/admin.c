@@ -209,9 +209,7 @@ int sfs_pool_space_set(struct sfs_pool *p, const char *name, const struct sfs_sp
         if (!rc && row.size_bytes && row.size_bytes < st.used_bytes)
             rc = sfs_error_set(err, -ENOSPC, "space %s/%s holds %s; it cannot be made smaller than that (%s was asked for).", p->name, name, sfs_size_format(st.used_bytes, a), sfs_size_format(row.size_bytes, b));
         if (!rc)
-            rc = sfs_pool_store_space(p, &row);
-        if (!rc)
-            rc = sfs_pool_begin_conversion(p, row.id, job, err);
+            rc = sfs_pool_convert(p, &row, job, err);
     }
     sfs_mutex_unlock(&p->admin);
     if (!v)
@@ -232,8 +230,6 @@ int sfs_pool_space_rename(struct sfs_pool *p, const char *name, const char *newn
     struct sfs_volume *v = sfs_volume_find_name(p->data, name);
     if (v && sfs_volume_find_name(p->data, newname))
         rc = sfs_error_set(err, -EEXIST, "pool %s has a space named %s already.", p->name, newname);
-    else if (v && sfs_volume_use(v, 0))
-        rc = sfs_error_set(err, -EBUSY, "space %s/%s is mounted. Unmount it first.", p->name, name);
     if (v && !rc) {
         struct sfs_space_row row;
         sfs_volume_settings(v, &row);
@@ -241,7 +237,13 @@ int sfs_pool_space_rename(struct sfs_pool *p, const char *name, const char *newn
         rc = sfs_pool_store_space(p, &row);
     }
     sfs_mutex_unlock(&p->admin);
-    return v ? rc : sfs_pool_no_such_space(p, name, err);
+    if (!v)
+        return sfs_pool_no_such_space(p, name, err);
+    if (rc && err && !err->code)
+        sfs_error_set(err, rc, "space %s/%s could not be renamed: %s.", p->name, name, strerror(-rc));
+    if (!rc)
+        sfs_pool_event(p, "info", "space-renamed", newname, "space %s/%s is now %s/%s", p->name, name, p->name, newname);
+    return rc;
 }
 
 int sfs_pool_volume_get(struct sfs_pool *p, const char *space, struct sfs_volume **out, struct sfs_error *err)

@@ -62,26 +62,52 @@ int sfs_pool_check_conversion(struct sfs_pool *p, const struct sfs_space_row *ro
                          sfs_size_format(c.free_raw_bytes, now), sfs_size_format(c.back_raw_bytes, back));
 }
 
-/* A job that is at it already takes what has been set meanwhile. */
-int sfs_pool_begin_conversion(struct sfs_pool *p, int space, uint64_t *job, struct sfs_error *err)
+struct setting {
+    struct sfs_pool *p;
+    struct sfs_space_row *row;
+};
+
+/* Catalog locked. The job isn't at work yet: it finds the settings that it is for. */
+static int put_settings(void *ctx)
+{
+    struct setting *x = ctx;
+    int rc = sfs_catalog_space_put(x->p->cat, x->row);
+    if (!rc)
+        sfs_volume_update(x->p->data, x->row);
+    return rc;
+}
+
+static bool anything_outdated(struct sfs_pool *p, int space)
 {
     struct sfs_outdated *v;
-    char what[32];
     unsigned n;
-    *job = 0;
-    int rc = sfs_outdated_list(p->data, space, false, &v, &n);
-    if (rc)
-        return rc;
+    if (sfs_outdated_list(p->data, space, false, &v, &n))
+        return true; /* the job will see */
     free(v);
-    if (!n)
-        return 0;
-    snprintf(what, sizeof(what), "space=%d", space);
+    return n > 0;
+}
+
+/* What is written while the settings change may be outdated though nothing was before: so it is looked once more. */
+int sfs_pool_convert(struct sfs_pool *p, struct sfs_space_row *row, uint64_t *job, struct sfs_error *err)
+{
+    struct setting x = {p, row};
+    char what[32];
+    snprintf(what, sizeof(what), "space=%d", row->id);
+    int rc = -EALREADY;
+    if (sfs_outdated_by(p->data, row))
+        rc = sfs_job_begin_with(p->jobs, "convert", what, put_settings, &x, job, err);
+    if (rc != -EALREADY) /* begun; or refused, and nothing has changed */
+        return rc;
+    *job = 0;
+    *err = (struct sfs_error){0};
+    rc = sfs_pool_store_space(p, row);
+    if (rc || !anything_outdated(p, row->id))
+        return rc;
     rc = sfs_job_begin(p->jobs, "convert", what, job, err);
-    if (rc == -EALREADY) {
-        *err = (struct sfs_error){0};
-        rc = 0;
-    }
-    return rc;
+    if (rc != -EALREADY)
+        return rc;
+    *err = (struct sfs_error){0}; /* one that is at it takes what has been set meanwhile */
+    return 0;
 }
 
 int sfs_pool_optimize(struct sfs_pool *p, uint64_t *job, struct sfs_error *err)

@@ -134,11 +134,14 @@ static int begin(struct sfs_pool *p, int space, uint64_t *job, struct sfs_error 
     return rc == -EALREADY ? 0 : rc;
 }
 
-/* Not to be cancelled: it would leave a space that nobody sees. It begins again. */
-void sfs_pool_destroy_cancelled(struct sfs_job *j, void *ctx)
+/* What it would convert is about to go. */
+static void end_conversion(struct sfs_pool *p, int space)
 {
-    (void)j;
-    sfs_pool_wake(ctx);
+    char subject[32], kind[16];
+    snprintf(subject, sizeof(subject), "space=%d", space);
+    uint64_t id = sfs_job_find(p->jobs, subject, kind);
+    if (id && !strcmp(kind, "convert"))
+        sfs_job_order(p->jobs, id, SFS_JOB_CANCEL, NULL); /* it may have ended meanwhile */
 }
 
 void sfs_pool_resume_destroying(struct sfs_pool *p)
@@ -146,6 +149,8 @@ void sfs_pool_resume_destroying(struct sfs_pool *p)
     int ids[SFS_WATCHED_SPACES];
     unsigned n = sfs_volumes_destroying(p->data, ids, SFS_WATCHED_SPACES);
     uint64_t job;
+    for (unsigned i = 0; p->jobs && i < n; i++)
+        end_conversion(p, ids[i]);
     for (unsigned i = 0; p->jobs && i < n; i++)
         begin(p, ids[i], &job, NULL); /* refused: it is being done, or is paused */
 }
@@ -180,6 +185,7 @@ int sfs_pool_space_destroy(struct sfs_pool *p, const char *name, uint64_t *job, 
     if (rc)
         return rc;
     sfs_pool_event(p, "info", "space-destroyed", name, "space %s/%s was destroyed; what it held is given back in the background", p->name, name);
+    end_conversion(p, row.id);
     rc = begin(p, row.id, job ? job : &own, err);
     return rc || job ? rc : wait_for(p, own, name, err);
 }

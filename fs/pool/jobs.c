@@ -154,12 +154,15 @@ static void put_auto_back(struct sfs_job *j, void *ctx)
 }
 
 static const struct sfs_job_kind kinds[] = {
-    {"remove", run_remove, put_usage_back},  {"replace", run_replace, put_usage_back},
-    {"evacuate", run_evacuate, put_auto_back}, {"shrink", run_shrink, put_limit_back},
-    {"rebalance", run_rebalance, NULL},
-    {"scrub", sfs_pool_run_scrub, sfs_pool_scrub_cancelled},
-    {"destroy", sfs_pool_run_destroy, sfs_pool_destroy_cancelled},
-    {"convert", sfs_pool_run_convert, NULL}, {"optimize", sfs_pool_run_optimize, NULL},
+    {"remove", run_remove, put_usage_back, NULL},
+    {"replace", run_replace, put_usage_back, NULL},
+    {"evacuate", run_evacuate, put_auto_back, NULL},
+    {"shrink", run_shrink, put_limit_back, NULL},
+    {"rebalance", run_rebalance, NULL, NULL},
+    {"scrub", sfs_pool_run_scrub, sfs_pool_scrub_cancelled, NULL},
+    {"destroy", sfs_pool_run_destroy, NULL, "the space is gone already, and part of what it held may be"},
+    {"convert", sfs_pool_run_convert, NULL, NULL},
+    {"optimize", sfs_pool_run_optimize, NULL, NULL},
 };
 
 /* --- the list ----------------------------------------------------------------------------------------------------------- */

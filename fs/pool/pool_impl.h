@@ -137,7 +137,6 @@ int sfs_pool_no_such_space(struct sfs_pool *p, const char *name, struct sfs_erro
 int sfs_pool_store_space(struct sfs_pool *p, struct sfs_space_row *row); /* durably, the data layer too. admin held */
 /* destroy.c */
 int sfs_pool_run_destroy(struct sfs_job *j, void *ctx);
-void sfs_pool_destroy_cancelled(struct sfs_job *j, void *ctx);
 void sfs_pool_resume_destroying(struct sfs_pool *p); /* begins the jobs of spaces that are being destroyed and have none */
 /* damage.c */
 void sfs_pool_tell_damage(struct sfs_pool *p);    /* events for damage that was found since the last call, and for its end */
@@ -212,6 +211,7 @@ static inline int sfs_pool_store_id(const struct sfs_pool *p, const struct sfs_p
 int sfs_pool_run_convert(struct sfs_job *j, void *pool);
 int sfs_pool_run_optimize(struct sfs_job *j, void *pool);
 int sfs_pool_check_conversion(struct sfs_pool *p, const struct sfs_space_row *row, struct sfs_error *err); /* lock `admin` held */
-int sfs_pool_begin_conversion(struct sfs_pool *p, int space, uint64_t *job, struct sfs_error *err);          /* 0 with *job = 0: there is nothing to convert */
+/* Stores the new settings and begins the job that converts what is there, both or neither: a crash doesn't come between. 0 with *job = 0: there is nothing to convert. Lock `admin` held */
+int sfs_pool_convert(struct sfs_pool *p, struct sfs_space_row *row, uint64_t *job, struct sfs_error *err);
 
 #endif

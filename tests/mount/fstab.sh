@@ -116,6 +116,26 @@ umount "$T/m"
 is "$(mounts_on "$T/m")" 0
 within 20 no_daemon
 
+say "a space renamed while it is mounted, and its line in fstab: mount -a has nothing to do, by the old line and by the new"
+own_fstab << END
+p/t $T/m2 spacesfs defaults 0 0
+END
+mount -a
+spacesfs space rename p/t renamed > /dev/null 2>&1
+mount -a
+own_fstab << END
+p/renamed $T/m2 spacesfs defaults 0 0
+END
+mount -a
+is "$(mounts_on "$T/m2")" 1 "mounts after mount -a by the new name"
+umount "$T/m2"
+within 20 no_daemon
+mount -a
+is "$(findmnt -no SOURCE "$T/m2")" p/renamed
+umount "$T/m2"
+within 20 no_daemon
+spacesfs space rename p/renamed t > /dev/null
+
 say "names with blanks, and in UTF-8"
 mkdir "m with blanks" "Größe 大"
 spacesfs space rename p/t ténèbres > /dev/null

@@ -2,6 +2,7 @@
 # Several spaces of different resiliency in one pool, each mounted on its own. df tells the truth: what it says is free can be written, and no more than the pool can hold.
 . "$(dirname "$0")/lib.sh"
 require_fuse
+require_tool jq
 require_free 3500
 
 mkdir d1 d2 d3 m1 m2 m3
@@ -65,6 +66,33 @@ within 30 more
 head -c 200M data > m2/again
 cmp -n $((200 * MIB)) data m2/again
 cmp data m2/data
+
+say "renamed while it is mounted and in use"
+exec 7>> m2/data
+spacesfs space rename p/two deux > said 2>&1
+has 'Space p/two is now p/deux' < said || fail "the new name is not told"
+has "it stays mounted at $T/m2 .* former name .p/two." < said || fail "not told how the mount goes on"
+echo more >&7
+exec 7>&-
+is "$(tail -c 5 m2/data)" more
+truncate -s 300M m2/data
+cmp data m2/data
+spacesfs where m2/data | has 'all copies are there' || fail "where doesn't know it by its new name"
+spacesfs status p --json | jq -e --arg dir "$T/m2" '.spaces[] | select(.name == "deux") | .mounts == [$dir]' > /dev/null || fail "status doesn't say where it is mounted"
+refused 1 'mounted' spacesfs space destroy p/deux --yes
+mkdir m4
+refused '1|32' 'p/deux is already mounted at' spacesfs mount p/deux m4
+spacesfs mount p/deux m2 2> said || fail "mounting it where it is mounted isn't taken for done"
+has 'p/deux is mounted at .*/m2 already; the system lists it there as p/two' < said || fail "no words for a mount by a former name"
+say "its former name is free"
+spacesfs space create p/two --resiliency simple > /dev/null
+spacesfs mount p/two m4
+echo other > m4/data
+is "$(spacesfs where m4/data --json | jq '.files[0].size')" 6 "size of the other space's file"
+spacesfs where m2/data --json | jq -e '.files[0].size == 314572800' > /dev/null || fail "where mixes the two up"
+spacesfs umount m4
+spacesfs space destroy p/two --yes --wait
+spacesfs space rename p/deux two > /dev/null 2>&1
 
 say "one unmounted, the others go on"
 spacesfs umount m2

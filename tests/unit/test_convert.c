@@ -16,6 +16,17 @@ static int wait_for(struct fixture *f, uint64_t job)
     return job ? sfs_pool_job_wait(f->pool, job, 3600ull * 1000000000ull, text) : 0;
 }
 
+static void wait_for_all(struct fixture *f)
+{
+    struct sfs_pool_info *info;
+    char text[256];
+    cr_assert_eq(sfs_pool_info(f->pool, &info), 0);
+    for (unsigned i = 0; i < info->njobs; i++)
+        if (!info->jobs[i].row.ended)
+            cr_assert_eq(sfs_pool_job_wait(f->pool, info->jobs[i].row.id, 3600ull * 1000000000ull, text), 0, "%s", text);
+    sfs_pool_info_free(info);
+}
+
 static bool all_are(struct fixture *f, enum sfs_resiliency r)
 {
     uint64_t *ids;
@@ -104,8 +115,14 @@ static void body_crash(struct fixture *f)
     sfs_sim_revive(f->world);
     model_mount(&m, f);
     model_check(&m);
-    set(f, SFS_MIRROR3, &job); /* what a user does who isn't sure */
-    cr_assert_eq(wait_for(f, job), 0);
+    struct sfs_space_row row;
+    sfs_volume_settings(f->vol, &row);
+    if (row.resiliency == SFS_MIRROR3) /* new settings go on by themselves to where they lead */
+        wait_for_all(f);
+    else
+        set(f, SFS_MIRROR3, &job);
+    if (row.resiliency != SFS_MIRROR3)
+        cr_assert_eq(wait_for(f, job), 0);
     cr_assert(all_are(f, SFS_MIRROR3), "crash at %llu", (unsigned long long)crash_at);
     model_check(&m);
     model_verify(f, &bad, &lost);
@@ -116,9 +133,79 @@ static void body_crash(struct fixture *f)
 
 Test(convert, crash_at_every_third_io, .timeout = 240)
 {
-    for (crash_at = 1, crashed = true; crashed; crash_at += 3)
+    for (crash_at = 1, crashed = true; crashed; crash_at += crash_at < 60 ? 1 : 3)
         in_sim(crash_at, body_crash);
     cr_assert_gt(crash_at, 30);
+}
+
+/* --- settings that change again, and a space that is destroyed, meanwhile ---------------------------------------------------------------------- */
+
+static void body_again(struct fixture *f)
+{
+    static struct model m;
+    static const enum sfs_resiliency to[] = {SFS_MIRROR3, SFS_SIMPLE, SFS_MIRROR3, SFS_MIRROR2};
+    uint64_t job, bad, lost;
+    m = (struct model){0};
+    make_pool(f, (unsigned[]){64, 64, 64}, 3);
+    open_pool(f);
+    make_space(f, "s", SFS_MIRROR2);
+    close_pool(f);
+    fill(&m, f, 3, 500);
+    for (unsigned i = 0; i < 4; i++) {
+        set(f, to[i], &job);
+        for (uint64_t k = sfs_env_rand(f->env) % 60; k > 0; k--)
+            sfs_env_yield(f->env);
+    }
+    wait_for_all(f);
+    cr_assert(all_are(f, SFS_MIRROR2), "the last word counts");
+    model_check(&m);
+    model_verify(f, &bad, &lost);
+    cr_assert_eq(bad + lost, 0);
+    cr_assert_eq(model_unmount(&m), 0);
+    close_pool(f);
+}
+
+Test(convert, the_last_settings_count, .timeout = 120)
+{
+    for (unsigned seed = 1; seed <= 20; seed++)
+        in_sim(seed, body_again);
+}
+
+static void body_destroyed(struct fixture *f)
+{
+    static struct model m;
+    struct sfs_error err = {0};
+    struct sfs_pool_info *info;
+    uint64_t job, gone;
+    char text[256] = "";
+    m = (struct model){0};
+    make_pool(f, (unsigned[]){64, 64, 64}, 3);
+    open_pool(f);
+    make_space(f, "s", SFS_MIRROR2);
+    close_pool(f);
+    fill(&m, f, 3, 500);
+    set(f, SFS_MIRROR3, &job);
+    cr_assert_eq(model_unmount(&m), 0);
+    sfs_pool_volume_put(f->pool, f->vol);
+    f->vol = NULL;
+    cr_assert_eq(sfs_pool_space_destroy(f->pool, "s", &gone, &err), 0, "%s", err.text);
+    cr_assert_eq(sfs_pool_job_order(f->pool, gone, SFS_JOB_PAUSE, &err), 0, "%s", err.text);
+    cr_assert_eq(sfs_pool_job_order(f->pool, gone, SFS_JOB_CANCEL, &err), -EOPNOTSUPP);
+    cr_assert(strstr(err.text, "gone already") && strstr(err.text, "pause"), "%s", err.text);
+    err = (struct sfs_error){0};
+    cr_assert_eq(sfs_pool_job_order(f->pool, gone, SFS_JOB_RESUME, &err), 0, "%s", err.text);
+    cr_assert_eq(sfs_pool_job_wait(f->pool, gone, 3600ull * 1000000000ull, text), 0, "%s", text);
+    cr_assert_eq(sfs_pool_info(f->pool, &info), 0);
+    cr_assert_eq(info->nspaces, 0u);
+    for (unsigned i = 0; i < info->njobs; i++)
+        cr_assert_str_eq(info->jobs[i].row.state, info->jobs[i].row.id == job ? "cancelled" : "done");
+    sfs_pool_info_free(info);
+    sfs_pool_close(f->pool);
+}
+
+Test(convert, a_space_is_destroyed_meanwhile)
+{
+    in_sim(1, body_destroyed);
 }
 
 /* --- refused ---------------------------------------------------------------------------------------------------------------------------------------- */
