@@ -66,11 +66,21 @@ static const char *plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
-static void print_verdict(const struct sfs_cli *c, const struct sums *sums, bool online)
+/* Without a catalog nobody knows where anything is, and the small files lie in it. */
+static bool all_would_go(const json_t *impact)
+{
+    return sfs_json_true(impact, "online") && !sfs_json_u64(impact, "replicas_left");
+}
+
+static void print_verdict(const struct sfs_cli *c, const json_t *impact, const struct sums *sums)
 {
     char text[600], size[24];
     unsigned long long lost = sums->lost_files, risk = sums->risk_files;
-    if (lost)
+    bool online = sfs_json_true(impact, "online");
+    if (all_would_go(impact))
+        snprintf(text, sizeof(text), "Everything would be lost: it holds the only copy of the pool's catalog, which says where all files are. "
+                                     "Connect or add another disk: a copy is made there by itself.");
+    else if (lost)
         snprintf(text, sizeof(text), "%llu file%s, %s of %s data, %s be read without it. Programs get I/O errors there.",
                  lost, plural(lost), sfs_ui_size(c, sums->lost_bytes, size), lost == 1 ? "its" : "their",
                  online ? "could not" : "cannot");
@@ -95,6 +105,8 @@ static void print_healing(const json_t *impact, bool online)
     char text[600];
     const char *would = online ? "would" : "will";
     int n = 0;
+    if (all_would_go(impact))
+        return;
     if (!slabs)
         n = snprintf(text, sizeof(text), "There %s nothing to heal.", online ? "would be" : "is");
     else if (sfs_json_true(impact, "can_heal") && !hopeless)
@@ -104,7 +116,7 @@ static void print_healing(const json_t *impact, bool online)
     else
         n = snprintf(text, sizeof(text), "The other disks have room for %llu of the %llu slabs that %s be built anew: the pool %s not heal in full. Add a disk, or delete something.",
                      placed, slabs - hopeless, online ? "had to" : "have to", would);
-    if (replicas < 2)
+    if (replicas == 1 || !(online || replicas))
         snprintf(text + n, sizeof(text) - (size_t)n, " %llu cop%s of the pool's catalog %s left.", replicas,
                  replicas == 1 ? "y" : "ies", online ? "would be" : replicas == 1 ? "is" : "are");
     printf("\n  ");
@@ -128,14 +140,14 @@ int sfs_cmd_impact(struct sfs_cli *c)
         sums.risk_files += sfs_json_u64(json_object_get(space, "at_risk"), "files");
         sums.weaker_files += sfs_json_u64(json_object_get(space, "weaker"), "files");
     }
-    int code = sums.lost_files ? SFS_EXIT_FAILED : SFS_EXIT_OK;
+    int code = sums.lost_files || all_would_go(impact) ? SFS_EXIT_FAILED : SFS_EXIT_OK;
     if (c->json) {
         sfs_json_print(c, impact);
     } else {
         bool online = sfs_json_true(impact, "online");
         printf(online ? "If disk %s of pool %s went now:\n" : "Disk %s of pool %s is away. What that means:\n",
                disk, pool);
-        print_verdict(c, &sums, online);
+        print_verdict(c, impact, &sums);
         print_spaces(c, impact);
         print_examples(impact, &sums);
         print_healing(impact, online);

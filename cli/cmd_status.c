@@ -62,6 +62,16 @@ static void print_fact(const char *name, const char *text)
     sfs_ui_wrap(text, 12, 12);
 }
 
+static bool any_degraded(const json_t *status)
+{
+    size_t i;
+    json_t *space;
+    json_array_foreach(sfs_json_array(status, "spaces"), i, space)
+        if (sfs_json_u64(space, "groups_degraded"))
+            return true;
+    return false;
+}
+
 static void print_capacity(const struct sfs_cli *c, const json_t *status)
 {
     char bar[96], used_text[24], total_text[24], free_text[24], promised_text[24], text[300];
@@ -87,9 +97,9 @@ static void print_capacity(const struct sfs_cli *c, const json_t *status)
     if (json_array_size(sfs_json_array(status, "spaces")) &&
         json_array_size(sfs_json_array(status, "disks")) > 1) {
         snprintf(text, sizeof(text), "the loss of the fullest disk %s",
-                 sfs_json_true(status, "can_heal_largest")
-                     ? "could be healed now"
-                     : "could not be healed now; add a disk to change that");
+                 sfs_json_true(status, "can_heal_largest") ? "could be healed now"
+                 : any_degraded(status)                    ? "could not be healed now; what is lost already comes first"
+                                                           : "could not be healed now; add a disk to change that");
         print_fact("reserve", text);
     }
 }

@@ -271,9 +271,9 @@ static int pick(struct sfs_data *d, struct sfs_volume *v, enum sfs_group_kind ki
     p->kind = kind;
     p->interleave = v->row.interleave;
     p->columns = landing ? 1 : sfs_choose_columns(v, online, nfree);
-    unsigned want = p->columns * copies, index[SFS_MAX_SLABS_PER_GROUP];
+    unsigned want = p->columns * copies, least = online < want ? online : want, index[SFS_MAX_SLABS_PER_GROUP];
     p->n = sfs_place_pick(place, n, want, index);
-    if (p->n < want && ((online >= want && !last_resort) || p->n < p->columns - parity || p->n == 0))
+    if ((p->n < least && !last_resort) || p->n < p->columns - parity || p->n == 0)
         return -ENOSPC;
     for (unsigned i = 0; i < p->n; i++) {
         p->disk[i] = of[index[i]]->row.id;

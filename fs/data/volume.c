@@ -243,6 +243,13 @@ static void set_landing_aside(struct sfs_data *d, const struct sfs_volume *v, ui
     }
 }
 
+/* With too few disks for all copies groups are made of what there is (rule 4, pick in allocate.c): a slab on each disk, as long as the data can be read from them. */
+static uint64_t room_degraded(struct sfs_data *d, const struct sfs_volume *v, const uint64_t *slabs, unsigned n, unsigned online)
+{
+    unsigned data = sfs_resiliency_min_columns(v->row.resiliency) - sfs_resiliency_parity(v->row.resiliency);
+    return online < data ? 0 : sfs_place_optimum(slabs, n, online) * data * d->slab_bytes;
+}
+
 static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v)
 {
     uint64_t slabs[SFS_LABEL_PEERS];
@@ -258,6 +265,8 @@ static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v)
         if (w != v && promised_to(d, w))
             set_aside(d, w, slabs, n);
     set_landing_aside(d, v, slabs, n);
+    if (online && online < sfs_resiliency_min_columns(v->row.resiliency) * sfs_resiliency_copies(v->row.resiliency))
+        return room_degraded(d, v, slabs, n, online);
     return sfs_place_capacity(slabs, n, v->row.resiliency, v->row.columns ? sfs_choose_columns(v, online, n) : 0, d->slab_bytes);
 }
 

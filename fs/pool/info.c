@@ -208,6 +208,8 @@ static bool can_heal(struct sfs_pool *p, const struct sfs_pool_info *out)
         if (d->state == SFS_DISK_ONLINE && (!largest || d->slabs_held > largest->slabs_held))
             largest = d;
     }
+    if (out->replicas < 2)
+        return false; /* with the disk that holds the catalog all would be lost */
     struct sfs_pool_move m;
     return largest && !sfs_pool_could_move(p, largest->row.id, 0, true, &m) && m.placed == m.slabs;
 }
@@ -223,11 +225,22 @@ static bool heal_is_stuck(struct sfs_pool *p, struct sfs_heal_status *s)
     return s->runs && s->last_result && p->heal_again_ns;
 }
 
+/* As many copies of the catalog as bear what the spaces were promised to bear. */
+static unsigned replicas_needed(const struct sfs_pool_info *o)
+{
+    unsigned needed = 1;
+    for (unsigned i = 0; i < o->nspaces; i++) {
+        unsigned copies = sfs_resiliency_tolerance(o->spaces[i].row.resiliency) + 1;
+        needed = copies > needed ? copies : needed;
+    }
+    return needed < o->replicas_wanted ? needed : o->replicas_wanted;
+}
+
 static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
 {
     struct sfs_heal_status s;
     uint64_t lost = 0, degraded = 0;
-    unsigned away = 0;
+    unsigned away = 0, needed = replicas_needed(o);
     char names[256] = "";
     for (unsigned i = 0; i < o->nspaces; i++) {
         lost += o->spaces[i].groups_lost - o->spaces[i].groups_given_up;
@@ -269,6 +282,10 @@ static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
             snprintf(v, cap, "All data is readable, but some has less redundancy than it should, and healing is stuck: %s.", s.last_text);
         else
             snprintf(v, cap, "All data is readable, but some has less redundancy than it should%s%s. Connect the disk again, or run `spacesfs heal %s` to build what it held on the others at once.", away ? "; missing: " : "", names, p->name);
+    } else if (o->replicas < needed) {
+        o->health = SFS_DEGRADED;
+        snprintf(v, cap, "All data is readable, but the catalog, which says where everything is and holds the small files, has only %u of the %u copies that it needs%s%s. %s", o->replicas, needed,
+                 away ? "; missing: " : "", names, away ? "Connect the disk again or add one: a copy is made by itself." : "A new one is made by itself, once a disk can take it.");
     } else if (away) {
         o->health = SFS_DEGRADED;
         snprintf(v, cap, "All data has full redundancy, without the disk%s that %s missing (%s).", away > 1 ? "s" : "", away > 1 ? "are" : "is", names);
