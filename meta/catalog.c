@@ -9,6 +9,7 @@
 #define DEFAULT_WAL_LIMIT (64ull << 20)
 #define DEFAULT_CACHE (64ull << 20)
 #define ROOM_RESERVE (8ull << 20) /* never given to operations that add: deletes and repairs need it */
+#define SHORT_WAL_LIMIT (1ull << 20) /* where room is short */
 #define FRAME_BYTES (SFS_PAGE_BYTES + 24u)
 #define SNAPSHOT_FACTOR 4u /* the WAL may grow this much over its limit while a snapshot is read */
 
@@ -185,13 +186,19 @@ static int on_wal(void *ctx, sqlite3 *db, const char *name, int frames)
     (void)db;
     (void)name;
     cat->wal_frames = frames > 0 ? (uint64_t)frames : 0;
+    if (cat->wal_most < cat->wal_frames)
+        cat->wal_most = cat->wal_frames;
     return SQLITE_OK;
 }
 
 static int begin(struct sfs_catalog *cat)
 {
+    int64_t pages = 0;
     int rc = sfs_db_exec(cat->db, cat->opts.readonly ? "BEGIN" : "BEGIN IMMEDIATE");
     cat->in_tx = rc == 0;
+    if (!rc)
+        rc = sfs_db_int(cat->db, "PRAGMA freelist_count", &pages);
+    cat->free_pages = (uint64_t)pages;
     return rc;
 }
 
@@ -322,12 +329,20 @@ static int write_state(struct sfs_catalog *cat)
     return rc < 0 ? rc : rc == 1 ? 0 : -EUCLEAN;
 }
 
-/* Over the limit, waits for a checkpoint so that the next commit begins the WAL anew. Not while a snapshot is
+/* Room is so short that growth is refused, or about to be. */
+static bool room_is_short(struct sfs_catalog *cat)
+{
+    return cat->opts.free_bytes && cat->opts.free_bytes(cat->opts.ctx) < 2 * ROOM_RESERVE;
+}
+
+/* Over the limit, or over a small one where room is short, waits for a checkpoint so that the next commit begins the WAL anew. Not while a snapshot is
  * being read: that pins the WAL, and the wait would be for nothing; then the WAL may grow further, up to a
  * bound. */
 static void hold_back(struct sfs_catalog *cat)
 {
     uint64_t bytes = cat->wal_frames * FRAME_BYTES, limit = cat->opts.wal_limit_bytes;
+    if (bytes >= SHORT_WAL_LIMIT && bytes < limit && room_is_short(cat))
+        limit = SHORT_WAL_LIMIT;
     if (bytes < limit || (cat->snapshots && bytes < limit * SNAPSHOT_FACTOR))
         return;
     sfs_checkpointer_wait(
@@ -394,7 +409,10 @@ int sfs_catalog_room(struct sfs_catalog *cat, uint64_t bytes)
 {
     if (!cat->opts.free_bytes)
         return 0;
-    /* What is added lies in the WAL first, then in the database. */
-    uint64_t need = 2 * (bytes + cat->pending_bytes) + ROOM_RESERVE;
-    return cat->opts.free_bytes(cat->opts.ctx) >= need ? 0 : -ENOSPC;
+    /* What is added lies in the WAL first, then in the database; both files have room within that deleting has left. */
+    uint64_t wal = bytes + cat->pending_bytes, db = wal, most = cat->wal_most, frames = cat->wal_frames;
+    uint64_t in_wal = (most > frames ? most - frames : 0) * FRAME_BYTES, in_db = cat->free_pages * SFS_PAGE_BYTES;
+    uint64_t has = cat->opts.free_bytes(cat->opts.ctx);
+    db -= db < in_db ? db : in_db;
+    return db <= has && db + wal + ROOM_RESERVE <= has + in_wal ? 0 : -ENOSPC;
 }

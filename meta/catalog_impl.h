@@ -38,6 +38,8 @@ struct sfs_catalog {
     _Atomic bool broken;
     _Atomic uint64_t pending_bytes;
     _Atomic uint64_t wal_frames; /* in the WAL after the last commit */
+    _Atomic uint64_t wal_most;   /* frames for which its file has grown so far */
+    _Atomic uint64_t free_pages; /* of the database, as of the last commit */
     _Atomic unsigned snapshots;  /* running: they hold up the WAL's restart */
 
     struct sfs_mutex lock; /* guards all below */

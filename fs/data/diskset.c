@@ -115,6 +115,15 @@ static void set_limit(struct sfs_member *m, uint64_t limit)
     m->free_slabs = free_below(m, limit);
 }
 
+uint64_t sfs_member_free_slabs(struct sfs_data *d, int id)
+{
+    SFS_LOCK(d);
+    const struct sfs_member *m = sfs_member_find(d, id);
+    uint64_t n = m ? m->free_slabs : 0;
+    SFS_UNLOCK(d);
+    return n;
+}
+
 uint64_t sfs_member_free_below(struct sfs_data *d, int id, uint64_t slot)
 {
     SFS_LOCK(d);

@@ -24,6 +24,7 @@ int sfs_member_remove(struct sfs_data *d, int id);                       /* -EBU
 int sfs_member_update(struct sfs_data *d, const struct sfs_disk_row *row); /* usage, name, lost_since, capacity, path; counters stay */
 /* Slots from `slabs` on are not given out any more (not kept: the row is). */
 void sfs_member_limit(struct sfs_data *d, int id, uint64_t slabs);
+uint64_t sfs_member_free_slabs(struct sfs_data *d, int id);
 uint64_t sfs_member_free_below(struct sfs_data *d, int id, uint64_t slot); /* free slots below that one */
 /* Returns when every group that was being made when it was called is known with its slabs: then usage and limits set before it hold for all groups. No lock held. */
 void sfs_member_settle_new(struct sfs_data *d);

@@ -24,6 +24,7 @@ int sfs_volume_remove(struct sfs_data *d, int space);                         /*
 uint64_t sfs_volume_could_hold(struct sfs_data *d, const struct sfs_space_row *row);
 bool sfs_volume_has_groups(struct sfs_volume *v);                             /* dropped ones that are not released yet, too */
 unsigned sfs_volumes_destroying(struct sfs_data *d, int *ids, unsigned max);   /* spaces whose destruction isn't at its end; how many of them */
+unsigned sfs_volumes_tolerance(struct sfs_data *d);                           /* losses that the most resilient space bears */
 unsigned sfs_volume_ids(struct sfs_data *d, int *spaces, unsigned max);        /* those that aren't being destroyed; returns how many */
 struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space);
 struct sfs_volume *sfs_volume_find_name(struct sfs_data *d, const char *name);

@@ -83,6 +83,19 @@ unsigned sfs_volumes_destroying(struct sfs_data *d, int *ids, unsigned max)
     return n;
 }
 
+unsigned sfs_volumes_tolerance(struct sfs_data *d)
+{
+    unsigned most = 0;
+    struct sfs_volume *v;
+    SFS_LOCK(d);
+    LIST_FOREACH(v, &d->volumes, link) {
+        unsigned tolerance = sfs_resiliency_tolerance((enum sfs_resiliency)v->row.resiliency);
+        most = tolerance > most ? tolerance : most;
+    }
+    SFS_UNLOCK(d);
+    return most;
+}
+
 unsigned sfs_volume_ids(struct sfs_data *d, int *spaces, unsigned max)
 {
     unsigned n = 0;

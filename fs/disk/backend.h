@@ -63,7 +63,7 @@ struct sfs_backend_ops {
     int (*meta_truncate)(struct sfs_backend *b, const char *name, uint64_t size);
     int (*meta_sync)(struct sfs_backend *b, const char *name);
     int (*meta_delete)(struct sfs_backend *b, const char *name);
-    int64_t (*meta_free_bytes)(struct sfs_backend *b);
+    int64_t (*meta_free_bytes)(struct sfs_backend *b, uint32_t slots);
 };
 
 /* What every backend's own struct begins with. Constant once open. */

@@ -155,7 +155,7 @@ static int dir_grow(struct sfs_backend *b, uint64_t slabs, struct sfs_label *l, 
 {
     char want[16], have[16];
     struct sfs_slot_list made = {0};
-    int64_t room = sfs_dir_meta_free_bytes(b);
+    int64_t room = sfs_dir_meta_free_bytes(b, 0);
     int rc = sfs_dir_slab_list(b, &made);
     uint64_t most = made.n + (room > 0 ? (uint64_t)room / b->slab_bytes : 0);
     free(made.slots);

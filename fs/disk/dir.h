@@ -68,6 +68,6 @@ int sfs_dir_meta_write(struct sfs_backend *b, const char *name, uint64_t off, co
 int sfs_dir_meta_truncate(struct sfs_backend *b, const char *name, uint64_t size);
 int sfs_dir_meta_sync(struct sfs_backend *b, const char *name);
 int sfs_dir_meta_delete(struct sfs_backend *b, const char *name);
-int64_t sfs_dir_meta_free_bytes(struct sfs_backend *b);
+int64_t sfs_dir_meta_free_bytes(struct sfs_backend *b, uint32_t slots);
 
 #endif

@@ -91,7 +91,7 @@ static int64_t request_call(struct sfs_request *rq)
     case SFS_RQ_META_DELETE:
         return ops->meta_delete(b, rq->name);
     case SFS_RQ_META_SPACE:
-        return ops->meta_free_bytes(b);
+        return ops->meta_free_bytes(b, rq->slot);
     }
     SFS_ASSERT(!"request op");
     return -EINVAL;

@@ -130,7 +130,7 @@ int sfs_disk_meta_list(struct sfs_disk *d, void (*fn)(const char *name, uint64_t
  * must not take a lock that such a caller may hold, nor use this disk. A claim is durable with the next meta_sync of any file;
  * until then a crash gives the slot back. */
 void sfs_disk_on_claim(struct sfs_disk *d, int64_t (*fn)(struct sfs_disk *, void *), void *ctx);
-/* Room left for the metadata area. Image: growth by claims included, as far as map and disk allow it; whether the owner grants them is not known here. */
-uint64_t sfs_disk_meta_free_bytes(struct sfs_disk *d);
+/* Room left for the metadata area. Image: growth by claims included, as far as its map allows it and the owner has so many free slots to grant. */
+uint64_t sfs_disk_meta_free_bytes(struct sfs_disk *d, uint64_t slots);
 
 #endif

@@ -132,9 +132,9 @@ int sfs_disk_meta_list(struct sfs_disk *d, void (*fn)(const char *name, uint64_t
     return rc;
 }
 
-uint64_t sfs_disk_meta_free_bytes(struct sfs_disk *d)
+uint64_t sfs_disk_meta_free_bytes(struct sfs_disk *d, uint64_t slots)
 {
-    int64_t rc = sfs_request_run_simple(d, SFS_RQ_META_SPACE, 0);
+    int64_t rc = sfs_request_run_simple(d, SFS_RQ_META_SPACE, slots < UINT32_MAX ? (uint32_t)slots : UINT32_MAX);
     return rc < 0 ? 0 : (uint64_t)rc;
 }
 

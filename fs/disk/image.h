@@ -100,6 +100,6 @@ int sfs_image_meta_write(struct sfs_backend *b, const char *name, uint64_t off, 
 int sfs_image_meta_truncate(struct sfs_backend *b, const char *name, uint64_t size);
 int sfs_image_meta_sync(struct sfs_backend *b, const char *name);
 int sfs_image_meta_delete(struct sfs_backend *b, const char *name);
-int64_t sfs_image_meta_free_bytes(struct sfs_backend *b);
+int64_t sfs_image_meta_free_bytes(struct sfs_backend *b, uint32_t slots);
 
 #endif

@@ -3,10 +3,16 @@
  * Writes inside a file's size touch no structure and need map_m only, for looking up. All that changes
  * structure (growing, truncating, deleting, writing the map) is done one at a time under grow_m. Growing
  * takes free chunks, then those a new map sets free, then asks the pool for a slot, with no lock held. A
- * chunk is filled with zeros when a file gets it. */
+ * chunk is filled with zeros when a file gets it.
+ *
+ * Slots are claimed ahead of need, so that some chunks are free when data has taken all slots: a catalog that
+ * cannot grow then could not even record that something was deleted, nor be recovered after a crash, when it
+ * isn't known yet which slots are free. */
 #include <stdlib.h>
 #include <string.h>
 #include "fs/disk/image.h"
+
+#define KEEP_MAX_BYTES (16ull << 20)
 
 static struct sfs_image *image_of(struct sfs_backend *b)
 {
@@ -89,14 +95,14 @@ int sfs_image_meta_list(struct sfs_backend *b, struct sfs_meta_entry **out, size
     return 0;
 }
 
-int64_t sfs_image_meta_free_bytes(struct sfs_backend *b)
+int64_t sfs_image_meta_free_bytes(struct sfs_backend *b, uint32_t slots)
 {
     struct sfs_image *im = image_of(b);
     sfs_mutex_lock(&im->map_m);
     uint64_t room = (uint64_t)(im->nfree + im->nfreed) * im->layout.chunk_bytes;
     uint32_t claims = im->max_claims < sfs_backend_slots(b) ? im->max_claims : sfs_backend_slots(b);
-    if (claims > im->nclaims) /* whether the pool grants them is another question */
-        room += (claims - im->nclaims) * b->slab_bytes;
+    claims = claims > im->nclaims ? claims - im->nclaims : 0;
+    room += (claims < slots ? claims : slots) * b->slab_bytes;
     sfs_mutex_unlock(&im->map_m);
     return (int64_t)room;
 }
@@ -212,18 +218,30 @@ static int claim_slot(struct sfs_image *im)
     return slot < sfs_backend_slots(&im->b) && sfs_image_claim_add(im, (uint32_t)slot) == 0 ? 0 : -ENOSPC;
 }
 
-/* With grow_m held: sees to it that so many chunks are free. *slept: grow_m was let go of meanwhile. */
-static int chunks_reserve(struct sfs_image *im, uint64_t need, bool *slept)
+/* Chunks that stay free as long as there are slots to claim. */
+static uint64_t chunks_kept(const struct sfs_image *im)
+{
+    uint64_t bytes = im->layout.image_bytes / 16;
+    return (bytes < KEEP_MAX_BYTES ? bytes : KEEP_MAX_BYTES) / im->layout.chunk_bytes;
+}
+
+/* With grow_m held: sees to it that so many chunks are free, and those that are kept, unless a claim for them
+ * was *refused. *slept: grow_m was let go of meanwhile. */
+static int chunks_reserve(struct sfs_image *im, uint64_t need, bool *refused, bool *slept)
 {
     *slept = false;
-    if (im->nfree >= need)
-        return 0;
-    if (im->nfreed > 0) {
+    if (im->nfree < need && im->nfreed > 0) {
         int rc = sfs_image_map_write(im);
-        return rc != 0 || im->nfree >= need ? rc : chunks_reserve(im, need, slept);
+        if (rc != 0)
+            return rc;
     }
+    bool enough = im->nfree >= need;
+    if (enough && (*refused || im->nfree + im->nfreed >= need + chunks_kept(im)))
+        return 0;
     *slept = true;
-    return claim_slot(im);
+    int rc = claim_slot(im);
+    *refused = rc != 0;
+    return enough ? 0 : rc;
 }
 
 static uint64_t chunks_for(const struct sfs_image *im, uint64_t size)
@@ -251,14 +269,14 @@ static int file_reach(struct sfs_image *im, const char *name, bool make, uint64_
                       struct sfs_image_file **out)
 {
     struct sfs_image_file *f;
-    bool slept;
+    bool slept, refused = false;
     int rc;
     do {
         f = sfs_image_file_find(im, name);
         if (!f && !make)
             return -ENOENT;
         uint64_t has = f ? f->nchunks : 0, wants = chunks_for(im, size);
-        rc = chunks_reserve(im, wants > has ? wants - has : 0, &slept);
+        rc = chunks_reserve(im, wants > has ? wants - has : 0, &refused, &slept);
         if (rc != 0)
             return rc;
     } while (slept); /* the file may have changed, and one slot may not be enough */

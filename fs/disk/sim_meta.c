@@ -179,8 +179,9 @@ int sfs_sim_meta_delete(struct sfs_backend *b, const char *name)
     return (int)sfs_simstep_end(&s, 0);
 }
 
-int64_t sfs_sim_meta_free_bytes(struct sfs_backend *b)
+int64_t sfs_sim_meta_free_bytes(struct sfs_backend *b, uint32_t slots)
 {
+    (void)slots;
     struct sfs_sim_step s;
     int rc = sfs_simstep_begin(&s, b, SFS_IO_READ);
     if (rc != 0)

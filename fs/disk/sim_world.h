@@ -134,6 +134,6 @@ int sfs_sim_meta_write(struct sfs_backend *b, const char *name, uint64_t off, co
 int sfs_sim_meta_truncate(struct sfs_backend *b, const char *name, uint64_t size);
 int sfs_sim_meta_sync(struct sfs_backend *b, const char *name);
 int sfs_sim_meta_delete(struct sfs_backend *b, const char *name);
-int64_t sfs_sim_meta_free_bytes(struct sfs_backend *b);
+int64_t sfs_sim_meta_free_bytes(struct sfs_backend *b, uint32_t slots);
 
 #endif

@@ -135,7 +135,7 @@ static struct sfs_pool_disk *replica_candidate(struct sfs_pool *p, unsigned *hav
         if (pd->replica)
             *have += !pd->leaving;
         else if (!pd->leaving && pd->replica_retry_ns <= sfs_env_mono_ns(p->env) &&
-                 (!best || sfs_disk_meta_free_bytes(pd->disk) > sfs_disk_meta_free_bytes(best->disk)))
+                 (!best || sfs_disk_meta_free_bytes(pd->disk, UINT64_MAX) > sfs_disk_meta_free_bytes(best->disk, UINT64_MAX)))
             best = pd;
     }
     sfs_mutex_unlock(&p->lock);

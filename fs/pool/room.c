@@ -38,7 +38,7 @@ static void host_of(struct sfs_pool *p, int id, struct host *out)
     struct sfs_disk *d = pd && pd->disk ? sfs_disk_ref(pd->disk) : NULL;
     sfs_mutex_unlock(&p->lock);
     if (d && sfs_disk_host_dev(d))
-        *out = (struct host){sfs_disk_host_dev(d), sfs_disk_meta_free_bytes(d)};
+        *out = (struct host){sfs_disk_host_dev(d), sfs_disk_meta_free_bytes(d, 0)};
     sfs_disk_put(d);
 }
 

@@ -610,6 +610,46 @@ Test(catalog, room)
     cr_assert_eq(sfs_catalog_room(x.cat, 1), -ENOSPC, "the reserve stays");
 }
 
+/* What is deleted from a catalog that may not grow makes room in it. */
+Test(catalog, deleting_makes_room)
+{
+    uint64_t room = 9 << 20;
+    unsigned n = 0;
+    x.cat->opts.free_bytes = little_room;
+    x.cat->opts.ctx = &room;
+    cr_assert_eq(sfs_catalog_room(x.cat, 1 << 20), -ENOSPC);
+    uint8_t data[1500] = {0};
+    for (; n < 3000; n++) {
+        struct sfs_inode_row in = {.ino = 1000 + n, .space = 1, .nlink = 1, .mode = S_IFREG, .size = sizeof(data)};
+        CHECK_RC(sfs_catalog_inode_insert(x.cat, &in), 0);
+        CHECK_RC(sfs_catalog_inline_set(x.cat, in.ino, data, sizeof(data)), 0);
+    }
+    CHECK_RC(sfs_catalog_commit(x.cat, NULL), 0);
+    cr_assert_eq(sfs_catalog_room(x.cat, 1 << 20), -ENOSPC);
+    while (n-- > 0)
+        CHECK_RC(sfs_catalog_inode_delete(x.cat, 1000 + n), 0);
+    CHECK_RC(sfs_catalog_commit(x.cat, NULL), 0);
+    cr_assert_eq(sfs_catalog_room(x.cat, 1 << 20), 0);
+}
+
+/* Where room is short, the WAL begins anew long before its limit. */
+Test(catalog, a_short_room_holds_the_wal_back)
+{
+    uint64_t room = 10 << 20;
+    x.cat->opts.free_bytes = little_room;
+    x.cat->opts.ctx = &room;
+    for (unsigned k = 1; k <= 3000; k++) {
+        CHECK_RC(fx_add(&x, k), 0);
+        if (k % 10 == 0)
+            CHECK_RC(sfs_catalog_commit(x.cat, NULL), 0);
+    }
+    size_t len = mem_find(&x.w->s[0], SFS_WAL_FILE, false)->now.len;
+    cr_assert(len < 2 << 20, "%zu bytes", len);
+    sfs_catalog_unlock(x.cat);
+    cr_assert_eq(fx_verify(&x), 3000);
+    sfs_catalog_lock(x.cat);
+}
+
 /* The WAL stays near its limit, however much is committed. */
 Test(catalog, the_wal_is_held_to_its_limit)
 {

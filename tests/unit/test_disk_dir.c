@@ -276,7 +276,7 @@ Test(disk_dir, metadata)
         static const char *const bad[] = {"", "..", "a/b", "name-that-is-longer-than-31-bytes"};
         cr_assert_eq(sfs_disk_meta_write(disk, bad[i], "x", 1, 0), -EINVAL);
     }
-    cr_assert_gt(sfs_disk_meta_free_bytes(disk), MIB);
+    cr_assert_gt(sfs_disk_meta_free_bytes(disk, 0), MIB);
     cr_assert_eq(sfs_disk_state(disk), SFS_DISK_ONLINE);
 }
 

@@ -283,7 +283,9 @@ Test(disk_image, meta_grows_by_claims)
     uint8_t *bytes = calloc(1, 128 << 10);
     int rc = 0;
     unsigned written = 0;
-    cr_assert_eq(sfs_disk_meta_free_bytes(disk) / MIB, 2 + 14);
+    cr_assert_eq(sfs_disk_meta_free_bytes(disk, UINT32_MAX) / MIB, 2 + 14);
+    cr_assert_eq(sfs_disk_meta_free_bytes(disk, 3) / MIB, 2 + 3);
+    cr_assert_eq(sfs_disk_meta_free_bytes(disk, 0) / MIB, 2);
     sfs_disk_on_claim(disk, claim, NULL);
     while ((rc = sfs_disk_meta_write(disk, "big", bytes, 128 << 10, (uint64_t)written * (128 << 10))) == 0) {
         memset(bytes, (int)++written, 128 << 10);
@@ -312,6 +314,31 @@ Test(disk_image, meta_grows_by_claims)
     cr_assert_eq(sfs_disk_meta_delete(disk, "big"), 0);
     for (unsigned i = 0; i < written; i++)
         cr_assert_eq(sfs_disk_meta_write(disk, "again", bytes, 128 << 10, (uint64_t)i * (128 << 10)), 0);
+    free(bytes);
+}
+
+/* Slots are claimed ahead, so that the metadata can grow on after the last free slot has gone to data. */
+Test(disk_image, meta_keeps_room_for_itself)
+{
+    uint8_t *bytes = calloc(1, 128 << 10);
+    unsigned written = 0;
+    next_claim = (uint32_t)label->capacity_slabs - 1;
+    claims_left = UINT32_MAX;
+    sfs_disk_on_claim(disk, claim, NULL);
+    for (; written < 8; written++)
+        cr_assert_eq(sfs_disk_meta_write(disk, "big", bytes, 128 << 10, (uint64_t)written * (128 << 10)), 0);
+    unsigned ahead = UINT32_MAX - claims_left;
+    cr_assert_gt(ahead, 0);
+    claims_left = 0;
+    uint64_t room = sfs_disk_meta_free_bytes(disk, 0);
+    cr_assert_geq(room, label->layout.image_bytes / 16 - MIB);
+    cr_assert_eq(sfs_disk_meta_sync(disk, "big"), 0);
+    close_disk();
+    open_disk(); /* nobody grants slots yet */
+    cr_assert_eq(sfs_disk_meta_free_bytes(disk, 0), room);
+    for (uint64_t grown = 0; grown < room; grown += 128 << 10)
+        cr_assert_eq(sfs_disk_meta_write(disk, "big", bytes, 128 << 10, (uint64_t)written++ * (128 << 10)), 0);
+    cr_assert_eq(sfs_disk_meta_write(disk, "big", bytes, 128 << 10, (uint64_t)written * (128 << 10)), -ENOSPC);
     free(bytes);
 }
 

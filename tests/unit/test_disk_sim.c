@@ -342,7 +342,7 @@ static void body_full(struct rig *r)
     cr_assert_eq(sfs_disk_slab_alloc(r->d, 20), -ENOSPC);
     cr_assert_eq(sfs_disk_slab_alloc(r->d, 1), 0, "it is there");
     cr_assert_eq(sfs_disk_meta_write(r->d, "m", "x", 1, 0), -ENOSPC);
-    cr_assert_eq(sfs_disk_meta_free_bytes(r->d), 0);
+    cr_assert_eq(sfs_disk_meta_free_bytes(r->d, 0), 0);
     cr_assert_eq(sfs_disk_state(r->d), SFS_DISK_ONLINE);
     sfs_sim_full(r->w, "a", false);
     cr_assert_eq(sfs_disk_slab_alloc(r->d, 20), 0);
