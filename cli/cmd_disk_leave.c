@@ -138,12 +138,35 @@ static bool confirm_forget(struct sfs_cli *c, const json_t *look)
                           (unsigned long long)rebuilt);
 }
 
+/* The files that would be lost, by name as far as the pool tells. On stderr, as the question after it. */
+static void list_lost(struct sfs_cli *c)
+{
+    unsigned long long files = 0, named;
+    char clean[SFS_PATH_BYTES];
+    size_t i;
+    json_t *one, *impact = sfs_request(c, c->args[0], json_pack("{s:s,s:s}", "cmd", "impact", "disk", c->args[1]), SFS_REQUEST_READONLY);
+    if (!impact)
+        return;
+    json_array_foreach(sfs_json_array(impact, "spaces"), i, one)
+        files += sfs_json_u64(json_object_get(one, "lost"), "files");
+    named = files ? json_array_size(sfs_json_array(impact, "examples")) : 0;
+    fprintf(stderr, "%llu file%s %s data that is on disk %s only:\n", files, files == 1 ? "" : "s", files == 1 ? "has" : "have", c->args[1]);
+    json_array_foreach(sfs_json_array(impact, "examples"), i, one)
+        if (i < named)
+            fprintf(stderr, "  %s%s\n", sfs_json_text(one, "space"), sfs_ui_clean(sfs_json_text(one, "path"), clean, sizeof(clean)));
+    if (files > named)
+        fprintf(stderr, "  and %llu more; `spacesfs damage %s` lists all files that can't be read whole\n", files - named, c->args[0]);
+    json_decref(impact);
+}
+
 int sfs_cmd_disk_forget(struct sfs_cli *c)
 {
     const char *pool = c->args[0], *disk = c->args[1];
     json_t *look = sfs_request(c, pool, json_pack("{s:s,s:s,s:b}", "cmd", "disk-forget", "disk", disk, "look", true), 0);
     if (!look)
         return SFS_EXIT_FAILED;
+    if (sfs_json_u64(look, "lost_bytes") && !c->json)
+        list_lost(c);
     bool yes = confirm_forget(c, look);
     json_decref(look);
     if (!yes)

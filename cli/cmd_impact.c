@@ -48,6 +48,8 @@ static void print_spaces(const struct sfs_cli *c, const json_t *impact)
     sfs_table_free(t);
 }
 
+#define EXAMPLES 5u
+
 static void print_examples(const json_t *impact, const struct sums *sums)
 {
     char clean[2048];
@@ -57,7 +59,8 @@ static void print_examples(const json_t *impact, const struct sums *sums)
         return;
     printf("\n  %s, for example:\n", sums->lost_files ? "Lost" : "One loss away from it");
     json_array_foreach(sfs_json_array(impact, "examples"), i, e)
-        printf("    %s%s\n", sfs_json_text(e, "space"),
+        if (i < EXAMPLES)
+            printf("    %s%s\n", sfs_json_text(e, "space"),
                sfs_ui_clean(sfs_json_text(e, "path"), clean, sizeof(clean)));
 }
 

@@ -143,6 +143,17 @@ uint64_t sfs_group_room_blocks(const struct sfs_group *g)
     return g->row_blocks ? g->free_rows * g->row_blocks : g->blocks - g->used_blocks;
 }
 
+/* Lock held. Does it have a slab on a disk that is being emptied? What is written there would have to go elsewhere. */
+static bool is_leaving(struct sfs_data *d, const struct sfs_group *g)
+{
+    for (unsigned i = 0; i < sfs_geometry_slabs(&g->geo); i++) {
+        const struct sfs_member *m = sfs_member_find(d, g->slabs[i].disk);
+        if (m && m->row.usage == SFS_USAGE_RETIRED)
+            return true;
+    }
+    return false;
+}
+
 /* Lock held. A group that may be opened again, the one with most room; at least `min_blocks` of it. */
 static struct sfs_group *reopenable(struct sfs_data *d, struct sfs_volume *v, enum sfs_group_kind kind, uint64_t min_blocks, bool quarter)
 {
@@ -152,7 +163,7 @@ static struct sfs_group *reopenable(struct sfs_data *d, struct sfs_volume *v, en
         if (g->volume != v || g->kind != kind || g->dropped || g->holds || g->barren || g->inflight || is_open_in(v, g) || !g->used_known || !fits_settings(v, g, !quarter))
             continue;
         uint64_t space = sfs_group_room_blocks(g);
-        if (space < min_blocks || space <= most || (quarter && space < g->blocks / 4) || !sfs_group_whole(d, g))
+        if (space < min_blocks || space <= most || (quarter && space < g->blocks / 4) || !sfs_group_whole(d, g) || is_leaving(d, g))
             continue;
         best = g;
         most = space;

@@ -162,3 +162,50 @@ int sfs_conversion_check(struct sfs_data *d, const struct sfs_space_row *setting
     out->raw_bytes = columns > parity ? out->held_bytes / (columns - parity) * columns * sfs_resiliency_copies(r) : UINT64_MAX;
     return fits ? 0 : -ENOSPC;
 }
+
+/* --- without a disk ----------------------------------------------------------------------------------------------------------------------------- */
+
+static int by_id(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Lock held. All groups of one space, the ones that hold least first. */
+static bool restripe_space(struct trial *t, struct sfs_volume *v, const uint64_t *groups, unsigned n, struct sfs_outdated *list)
+{
+    struct sfs_conversion back = {0};
+    unsigned count = 0;
+    bool fits = true;
+    t->as.row = v->row;
+    t->room = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const struct sfs_group *g = sfs_group_find(t->d, groups[i]);
+        if (g && g->volume == v)
+            list[count++] = (struct sfs_outdated){g->id, g->used_blocks * SFS_BLOCK};
+    }
+    if (count)
+        qsort(list, count, sizeof(*list), by_use);
+    for (unsigned i = 0; fits && i < count; i++)
+        fits = move_one(t, &list[i], &back);
+    return fits;
+}
+
+bool sfs_restripe_fits(struct sfs_data *d, uint64_t *groups, unsigned n, const int *disk, const uint64_t *room, unsigned ndisks)
+{
+    struct trial t = {.d = d, .n = ndisks < SFS_LABEL_PEERS ? ndisks : SFS_LABEL_PEERS, .online = ndisks};
+    struct sfs_outdated *list = calloc(n + 1, sizeof(*list));
+    bool fits = list != NULL;
+    struct sfs_volume *v;
+    qsort(groups, n, sizeof(*groups), by_id);
+    for (unsigned i = 0; i < t.n; i++) {
+        t.id[i] = disk[i];
+        t.disk[i] = (struct sfs_place_disk){.free_slabs = room[i], .usable = true};
+    }
+    SFS_LOCK(d);
+    LIST_FOREACH(v, &d->volumes, link)
+        fits = fits && restripe_space(&t, v, groups, n, list);
+    SFS_UNLOCK(d);
+    free(list);
+    return fits;
+}

@@ -22,4 +22,8 @@ struct sfs_conversion {
 /* Could a space be converted to new settings, a group at a time, with the room that the disks have? 0, or -ENOSPC. out is filled in both cases. */
 int sfs_conversion_check(struct sfs_data *d, const struct sfs_space_row *settings, struct sfs_conversion *out);
 
+/* Could what these groups hold go to new groups of their spaces, on these disks alone (room: free slabs of each), one group after the other, each giving its slabs back? A question for groups with parity that have no disk left for a slab
+ * that has to go elsewhere. What is free in other groups isn't counted. groups: malloc'ed by the caller, sorted here. No lock held. */
+bool sfs_restripe_fits(struct sfs_data *d, uint64_t *groups, unsigned n, const int *disk, const uint64_t *room, unsigned ndisks);
+
 #endif

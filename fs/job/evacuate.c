@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/data/relocate.h"
 #include "fs/data/repair.h"
 #include "fs/job/crew.h"
 
@@ -124,6 +125,20 @@ static int move_to(struct evacuation *ev, struct sfs_crew_worker *w, const struc
     return rc;
 }
 
+int sfs_restripe_group(struct sfs_crew_worker *w, uint64_t group, uint64_t *damaged)
+{
+    struct sfs_relocate_result r = {0};
+    int rc = -EAGAIN;
+    for (unsigned tries = 0; tries < TRIES && (rc == -EIO || rc == -EAGAIN); tries++)
+        rc = sfs_relocate_group(w->crew->d, group, 0, sfs_crew_progress, w, &r);
+    if (rc == -ENOENT)
+        return 0;
+    if (!rc && !r.emptied)
+        rc = r.damaged_bytes ? -EUCLEAN : -EAGAIN;
+    *damaged += r.damaged_bytes;
+    return rc;
+}
+
 static void note(struct evacuation *ev, uint64_t group, int rc, const struct sfs_move_result *res)
 {
     sfs_mutex_lock(&ev->lock);
@@ -151,6 +166,8 @@ static int move_item(struct evacuation *ev, struct sfs_crew_worker *w, const str
             return -ENODATA;
         w->pace.urgent = g.spare == 0;
         rc = move_to(ev, w, &g, it->slab, res);
+        if (rc == -ENOSPC && !ev->e->from_slot && sfs_resiliency_parity(g.resiliency))
+            return sfs_restripe_group(w, g.id, &res->damaged_bytes); /* it is over all disks: narrower ones take its place */
         if (rc != -EIO && rc != -EAGAIN)
             break;
     }

@@ -17,6 +17,10 @@ struct sfs_evacuate {
  * sfs_job_says: -ENOSPC, -ENODATA (slabs whose data is on a disk that is away only), -EIO, -EUCLEAN … */
 int sfs_evacuate(struct sfs_job *j, const struct sfs_evacuate *e);
 
+/* What a group with parity holds goes to new groups of its space, which are narrower when a disk is missing: for one that spans all disks, so that none is left to take one of its slabs. 0: it is gone. -ENOSPC: that can't be; -errno. */
+struct sfs_crew_worker;
+int sfs_restripe_group(struct sfs_crew_worker *w, uint64_t group, uint64_t *damaged_bytes);
+
 /* Spreads slabs evenly: moves them from the disks with least free slots to those with most, until all have about the
  * same number, or groups allow no more. A job's function; also a step of optimize. */
 int sfs_rebalance(struct sfs_job *j);

@@ -6,7 +6,6 @@
 
 #include "fs/base/size.h"
 #include "fs/data/diskset.h"
-#include "fs/data/relocate.h"
 #include "fs/data/repair.h"
 #include "fs/job/crew.h"
 #include "fs/job/evacuate.h"
@@ -203,20 +202,14 @@ static bool disks_suffice(struct sfs_heal *h, const struct sfs_group_info *g)
 static int restripe(struct run *r, struct sfs_crew_worker *w, uint64_t id)
 {
     struct sfs_group_info g;
-    struct sfs_relocate_result res = {0};
+    uint64_t damaged = 0;
     if (sfs_group_info(r->h->d, id, &g))
         return 0;
     if (!sfs_resiliency_parity(g.resiliency) || g.lost || !disks_suffice(r->h, &g))
         return -ENOSPC;
-    int rc = -EAGAIN;
-    for (unsigned tries = 0; tries < RETRIES && (rc == -EIO || rc == -EAGAIN); tries++)
-        rc = sfs_relocate_group(r->h->d, id, 0, sfs_crew_progress, w, &res);
-    if (rc == -ENOENT)
-        return 0;
-    if (!rc && !res.emptied)
-        rc = res.damaged_bytes ? -EUCLEAN : -EAGAIN;
+    int rc = sfs_restripe_group(w, id, &damaged);
     sfs_mutex_lock(&r->lock);
-    r->damaged += res.damaged_bytes;
+    r->damaged += damaged;
     r->healed += !rc ? g.missing : 0;
     sfs_mutex_unlock(&r->lock);
     return rc;

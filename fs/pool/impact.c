@@ -6,7 +6,7 @@
 #include "fs/pool/files.h"
 #include "fs/pool/pool_impl.h"
 
-#define EXAMPLES 5u
+#define EXAMPLES 20u
 
 /* What becomes of a column's data: files are counted under each that applies. */
 enum fate { LOST, RISK, WEAKER, FATES };

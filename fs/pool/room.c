@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/data/outdated.h"
 #include "fs/job/evacuate.h"
 #include "fs/layout/matching.h"
 
@@ -20,6 +21,8 @@ struct question {
     unsigned ndisks;
     struct sfs_match_slab *v;
     unsigned n, cap;
+    uint64_t *restripe;          /* groups with parity that no disk is left for: what they hold goes to narrower ones */
+    unsigned nrestripe;
     struct sfs_pool_move *out;
 };
 
@@ -111,9 +114,26 @@ static void choices(const struct question *q, const struct sfs_group_info *g, un
     }
 }
 
+/* heal.c and evacuate.c do it so. A lower capacity isn't worth that. */
+static bool is_for_restriping(const struct question *q, const struct sfs_group_info *g, const struct sfs_match_slab *s)
+{
+    return !s->may && !q->from_slot && sfs_resiliency_parity(g->resiliency) > 0;
+}
+
+static int add_group(struct question *q, uint64_t id)
+{
+    uint64_t *v = realloc(q->restripe, (q->nrestripe + 1) * sizeof(*v));
+    if (!v)
+        return -ENOMEM;
+    q->restripe = v;
+    v[q->nrestripe++] = id;
+    return 0;
+}
+
 static int add_slab(struct question *q, const struct sfs_group_info *g, unsigned i)
 {
     struct sfs_group_info then = *g;
+    struct sfs_match_slab s;
     q->out->slabs++;
     if (q->lost)
         for (unsigned k = 0; k < g->nslabs; k++)
@@ -122,6 +142,9 @@ static int add_slab(struct question *q, const struct sfs_group_info *g, unsigned
         q->out->hopeless++;
         return 0;
     }
+    choices(q, g, i, &s);
+    if (is_for_restriping(q, g, &s))
+        return add_group(q, g->id);
     if (q->n == q->cap) {
         unsigned cap = q->cap ? 2 * q->cap : 64;
         struct sfs_match_slab *v = realloc(q->v, cap * sizeof(*v));
@@ -130,7 +153,7 @@ static int add_slab(struct question *q, const struct sfs_group_info *g, unsigned
         q->v = v;
         q->cap = cap;
     }
-    choices(q, g, i, &q->v[q->n++]);
+    q->v[q->n++] = s;
     return 0;
 }
 
@@ -162,6 +185,15 @@ int sfs_pool_could_move(struct sfs_pool *p, int disk, uint64_t from_slot, bool l
     int rc = take_slabs(&q);
     if (!rc)
         out->placed = sfs_match(q.v, q.n, q.room, q.ndisks);
+    for (unsigned i = 0; !rc && i < q.n; i++)
+        if (q.v[i].to >= 0)
+            q.room[q.v[i].to]--;
+    if (!rc && q.nrestripe) {
+        rc = sfs_groups_count_used(p->data);
+        if (!rc && sfs_restripe_fits(p->data, q.restripe, q.nrestripe, q.id, q.room, q.ndisks))
+            out->placed += q.nrestripe;
+    }
+    free(q.restripe);
     free(q.v);
     return rc;
 }

@@ -63,6 +63,8 @@ before=$(readable)
 [ "$before" -lt 9 ] || fail "nothing of it was on d3 alone"
 refused 1 'no other copy' spacesfs disk remove p d3
 refused 1 'LOSES' spacesfs disk forget p d3
+has -E '[0-9]+ files? ha(s|ve) data that is on disk d3 only:' < said || { cat said; fail "the files that would be lost are not counted"; }
+has -E '^  simple/f[1-9]$' < said || { cat said; fail "the files that would be lost are not named"; }
 spacesfs disk forget p d3 --yes > /dev/null
 is "$(readable)" "$before" "readable files"
 health_is p at-risk || fail "lost data isn't told of"

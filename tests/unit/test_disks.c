@@ -271,6 +271,60 @@ Test(disks, a_removal_goes_on_after_a_crash_anywhere)
     cr_assert_gt(crash_at, 50, "there is something to interrupt");
 }
 
+/* Parity over all disks: nowhere to put a slab; what was in wide groups goes to narrower ones, if they can hold it. */
+static void body_full_width(struct fixture *f)
+{
+    struct file t;
+    struct sfs_disk_info d;
+    struct sfs_error err = {0};
+    uint64_t job;
+    begin_with(f, &t, (unsigned[]){24, 24, 24, 24}, 4, SFS_PARITY, 18);
+    struct sfs_pool_info *info;
+    cr_assert_eq(sfs_pool_info(f->pool, &info), 0);
+    cr_assert(info->can_heal_largest, "three disks can hold it");
+    sfs_pool_info_free(info);
+    job = remove_disk(f, "b");
+    cr_assert_eq(file_write(&t, MIB), 0, "writes go on");
+    wait_job(f, job);
+    cr_assert_not(disk_now(f, "b", &d), "it has left");
+    cr_assert_eq(file_check(&t), 0);
+    check_redundancy(f);
+    reopen(f, &t, "sim:a");
+    sfs_sim_vanish(f->world, "c");
+    cr_assert_eq(file_check(&t), 0, "redundancy is what it was");
+    sfs_sim_return(f->world, "c");
+    sfs_env_sleep_ns(f->env, 60000000000ull);
+    cr_assert_eq(sfs_pool_disk_remove(f->pool, "d", &job, &err), -ENOSPC, "parity wants three disks: %s", err.text);
+    end_with(f, &t);
+}
+
+Test(disks, a_disk_leaves_a_space_with_parity_over_all_disks)
+{
+    for (uint64_t seed = 1; seed <= 5; seed++)
+        in_sim(seed, body_full_width);
+}
+
+static void body_full_width_refused(struct fixture *f)
+{
+    struct file t;
+    struct sfs_error err = {0};
+    struct sfs_pool_info *info;
+    uint64_t job = 0;
+    begin_with(f, &t, (unsigned[]){24, 24, 24, 24}, 4, SFS_PARITY, 50);
+    cr_assert_eq(sfs_pool_info(f->pool, &info), 0);
+    cr_assert_not(info->can_heal_largest, "50 MiB are too much for three disks of 24");
+    sfs_pool_info_free(info);
+    cr_assert_eq(sfs_pool_disk_remove(f->pool, "b", &job, &err), -ENOSPC);
+    cr_assert(strstr(err.text, "cannot be removed") && strstr(err.text, "Add a disk"), "%s", err.text);
+    cr_assert_eq(file_check(&t), 0);
+    end_with(f, &t);
+}
+
+Test(disks, what_narrower_groups_cannot_hold_is_refused)
+{
+    in_sim(1, body_full_width_refused);
+}
+
 /* Another disk is lost in the middle: what it held is healed, what is to be moved is moved. */
 static void body_second_loss(struct fixture *f)
 {
