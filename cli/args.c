@@ -13,7 +13,7 @@ static const struct {
 } common_options[] = {
     {SFS_OPT_FORCE,
      {"force", 'f', NULL,
-      "Overwrite what is on the disks now, be it a filesystem or a disk of another pool (never of one in "
+      "Overwrite what is on the disks now, be it a filesystem, data or a disk of another pool (never of one in "
       "use). Asks first, unless --yes is given."}},
     {SFS_OPT_YES, {"yes", 'y', NULL, "Don't ask; for scripts."}},
     {SFS_OPT_WATCH, {"watch", 'w', NULL, "Show it again every two seconds, until interrupted."}},

@@ -83,7 +83,7 @@ static void describe(struct sfs_cli *c, const char *path, struct sfs_disk_probe 
     else if (probe->label_rc != -ENOENT)
         snprintf(out, cap, "a disk of a pool, with a label that can't be read");
     else
-        snprintf(out, cap, "%s", probe->signature);
+        snprintf(out, cap, "%s", probe->holds_data ? "a file with data in it" : probe->signature);
 }
 
 bool sfs_disk_args_confirm(struct sfs_cli *c, const struct sfs_disk_args *a)

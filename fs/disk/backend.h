@@ -127,6 +127,8 @@ size_t sfs_pread_nowait(int fd, void *buf, size_t len, uint64_t off); /* bytes h
 enum sfs_media sfs_media_of_device(dev_t dev);
 /* Name of a foreign filesystem, partition table or the like on fd; "" for none. 0 or -errno. */
 int sfs_probe_signature(int fd, char *out, size_t out_bytes);
+/* Does a regular file hold anything but zeros? Holes are skipped, the rest is sampled: the front, the end and places spread evenly in between (all of it, up to 8 MiB). 1 yes, 0 no (or no regular file), -errno. */
+int sfs_probe_data(int fd);
 /* Size of an open image: regular file or block device. */
 int sfs_image_size(int fd, uint64_t *out);
 

@@ -30,6 +30,7 @@ struct sfs_disk_probe {
     struct sfs_label label;
     bool label_stale;              /* one of its two copies is damaged, or older: written anew when the disk is opened for writing */
     char signature[64];            /* a foreign signature found by libblkid ("ext4", "dos partition table"), else "" */
+    bool holds_data;               /* a file without label or signature that is not all zeros, as far as samples of it show */
     uint64_t dev, ino;             /* identity of the directory, file or block device: the same disk twice under two paths */
     uint64_t host_dev;             /* device it lies on: two disks on the same device */
 };
@@ -37,7 +38,7 @@ struct sfs_disk_probe {
 int sfs_disk_probe(struct sfs_env *env, const char *path, struct sfs_sim_world *world, struct sfs_disk_probe *out, struct sfs_error *err);
 
 /* Format a disk: makes its structures and writes the label (image: the metadata area too). Refuses what probe shows to be in use unless force: a label of a pool
- * (-EEXIST), a foreign signature. A directory's other files stay untouched; it only needs to be writable. Capacity: `want_bytes`, 0 = all there is.
+ * (-EEXIST), a foreign signature, a file that holds data. A directory's other files stay untouched; it only needs to be writable. Capacity: `want_bytes`, 0 = all there is.
  * Fills label->capacity_slabs. Image: label at the front, metadata area, slots, copy of the label at the end. */
 int sfs_disk_format(struct sfs_env *env, const char *path, struct sfs_sim_world *world, uint64_t want_bytes, bool force,
                     struct sfs_label *label, struct sfs_error *err);

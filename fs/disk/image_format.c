@@ -1,6 +1,7 @@
 /* Making an image: its layout, and writing it. The layout lies in the label, is checked like all that is
  * read, and only its end changes (sfs_disk_grow). */
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -165,11 +166,15 @@ static int refuse_used(int fd, const char *path, struct sfs_error *err)
         goto out;
     }
     rc = sfs_probe_signature(fd, signature, sizeof signature);
+    int data = rc == 0 && !signature[0] ? sfs_probe_data(fd) : 0;
+    rc = data < 0 ? data : rc;
     if (rc != 0)
         rc = sfs_error_set(err, rc, "%s cannot be read: %s.", path, strerror(-rc));
     else if (signature[0])
         rc = sfs_error_set(err, -EEXIST, "%s holds something already: %s. Use --force to overwrite it.", path,
                            signature);
+    else if (data)
+        rc = sfs_error_set(err, -EEXIST, "%s holds data already. Use --force to overwrite it.", path);
 out:
     free(l);
     return rc;
@@ -240,6 +245,9 @@ static int wipe_locked(int fd, const char *path, const struct sfs_uuid *pool, st
             rc = zero_range(fd, sfs_image_copy_off(l->layout.image_bytes), l->layout.image_bytes);
         if (rc == 0)
             rc = sync_fd(fd);
+        /* A file is empty again: its room is the host's, and it may be used for another pool without being forced. Where that is not possible it still is no disk any more. (A device has no such call.) */
+        if (rc == 0)
+            (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)l->layout.image_bytes);
         if (rc != 0)
             sfs_error_set(err, rc, "%s cannot be wiped: %s.", path, strerror(-rc));
     }

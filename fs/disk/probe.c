@@ -17,6 +17,8 @@
 #include "fs/disk/label_format.h"
 
 #define SIGNATURE_MIN_BYTES 4096u /* nothing that small is anything, and libblkid takes it for an error */
+#define SAMPLE_BYTES (64u << 10)
+#define SAMPLES 128u
 
 /* --- devices ---------------------------------------------------------------------------------- */
 
@@ -128,6 +130,43 @@ out:
     return rc;
 }
 
+/* Is there anything but zeros in the first sample of data at or behind off? 1, 0 or -errno; *next: where it begins, the file's end when there is none. */
+static int sample(int fd, uint64_t off, uint64_t size_bytes, uint8_t *buf, uint64_t *next)
+{
+    off_t data = lseek(fd, (off_t)off, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) { /* a hole up to the end */
+        *next = size_bytes;
+        return 0;
+    }
+    *next = data < 0 ? off : (uint64_t)data; /* where holes cannot be asked for all is read */
+    int64_t got = sfs_pread_upto(fd, buf, SAMPLE_BYTES, *next);
+    if (got <= 0)
+        return (int)got;
+    return buf[0] != 0 || memcmp(buf, buf + 1, (size_t)got - 1) != 0;
+}
+
+int sfs_probe_data(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode) || st.st_size == 0)
+        return 0;
+    uint64_t size_bytes = (uint64_t)st.st_size, next = 0;
+    uint64_t step = size_bytes / SAMPLES > SAMPLE_BYTES ? size_bytes / SAMPLES : SAMPLE_BYTES;
+    uint8_t *buf = malloc(SAMPLE_BYTES);
+    int rc = buf ? 0 : -ENOMEM;
+    for (uint64_t off = 0; rc == 0 && off < size_bytes; off += step) {
+        if (next > off && next >= off + step)
+            continue; /* a hole: looked at where it ends */
+        rc = sample(fd, off, size_bytes, buf, &next);
+    }
+    if (rc == 0)
+        rc = sample(fd, size_bytes > SAMPLE_BYTES ? size_bytes - SAMPLE_BYTES : 0, size_bytes, buf, &next);
+    free(buf);
+    return rc;
+}
+
 /* --- the two kinds ---------------------------------------------------------------------------- */
 
 static int probe_image(int fd, const struct stat *st, const char *path, struct sfs_disk_probe *out,
@@ -153,7 +192,11 @@ static int probe_image(int fd, const struct stat *st, const char *path, struct s
     if (out->has_label)
         return 0;
     rc = sfs_probe_signature(fd, out->signature, sizeof out->signature);
-    if (rc != 0)
+    if (rc == 0 && !out->signature[0]) {
+        rc = sfs_probe_data(fd);
+        out->holds_data = rc > 0;
+    }
+    if (rc < 0)
         return sfs_error_set(err, rc, "%s cannot be read: %s.", path, strerror(-rc));
     if (S_ISBLK(st->st_mode)) {
         int excl = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);

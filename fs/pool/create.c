@@ -98,6 +98,9 @@ static int check_probe(struct newcomers *ns, struct newcomer *c, struct sfs_pool
         return sfs_error_set(err, -EEXIST, "%s bears a label of a pool that is damaged or of a newer version. If nothing on it is needed, use --force.", c->path);
     if (p->signature[0] && !ns->force)
         return sfs_error_set(err, -EEXIST, "%s holds something: %s. If nothing on it is needed, use --force; it will be overwritten.", c->path, p->signature);
+    if (p->holds_data && !ns->force)
+        return sfs_error_set(err, -EEXIST,
+                             "%s holds data (it is not a disk image of spacesfs, and not empty either). If nothing in that file is needed, use --force; it will be overwritten.", c->path);
     uint64_t size = c->spec->size_bytes ? c->spec->size_bytes : p->size_bytes;
     if (size > p->size_bytes && p->kind != SFS_DISK_DIR) {
         char a[16], b[16];

@@ -18,7 +18,7 @@ struct sfs_disk_spec {
 };
 struct sfs_pool_create_opts {
     uint64_t slab_bytes;       /* 0: by sfs_place_slab_bytes */
-    bool force;                /* overwrite foreign signatures (never a pool in use) */
+    bool force;                /* overwrite foreign signatures and files with data (never a pool in use) */
     struct sfs_sim_world *world;
     const char *state_dir;     /* registry of known pools (registry.h); NULL: not recorded */
 };

@@ -34,6 +34,17 @@ mkfs.ext4 -q ext4.img
 before=$(sha256sum < ext4.img)
 refused 1 'ext4' create p d1,size=1G ext4.img
 is "$(sha256sum < ext4.img)" "$before" "the filesystem that was refused"
+say "a file full of somebody's data"
+mkdir d
+seq 4000000 > d/backup.txt
+before=$(sha256sum < d/backup.txt)
+refused 1 'backup.txt holds data.*--force' create p d/backup.txt
+refused 1 'backup.txt holds data.*--force' create p d1,size=1G d/backup.txt
+create keeper d3,size=1G > said 2>&1 || { cat said; fail "a pool on d3"; }
+refused 1 'backup.txt holds data.*--force' spacesfs disk add keeper d/backup.txt
+refused 1 'backup.txt holds data.*--force' spacesfs disk replace keeper d3 d/backup.txt
+spacesfs pool destroy keeper --yes > said
+is "$(sha256sum < d/backup.txt)" "$before" "the file that was refused"
 say "the same disk twice"
 ln -s d1 alias
 refused 1 'same|twice' create p d1,size=1G ./d1,size=1G

@@ -112,6 +112,55 @@ Test(disk_image, one_process)
     cr_assert_eq(sfs_disk_wipe(env, path, NULL, &label->pool_uuid, NULL), -EBUSY);
 }
 
+/* A file as large as that, empty but for one byte. */
+static void file_with_byte(uint64_t size_bytes, uint64_t at)
+{
+    cr_assert_eq(unlink(path), 0);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    cr_assert_eq(ftruncate(fd, (off_t)size_bytes), 0);
+    close(fd);
+    poke(at, "x", 1);
+}
+
+Test(disk_image, refuses_a_file_of_data)
+{
+    static const uint64_t places[] = {0, 5000, 3 * MIB + 17, 32 * MIB, 64 * MIB - 1};
+    static uint8_t zeros[4 * MIB];
+    struct sfs_disk_probe *p = malloc(sizeof *p);
+    close_disk();
+    for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char byte = 0;
+        file_with_byte(64 * MIB, places[i]);
+        cr_assert_eq(sfs_disk_probe(env, path, NULL, p, NULL), 0);
+        cr_assert(p->holds_data, "a byte at %llu", (unsigned long long)places[i]);
+        cr_assert_eq(format(false), -EEXIST, "a byte at %llu", (unsigned long long)places[i]);
+        peek(places[i], &byte, 1);
+        cr_assert_eq(byte, 'x', "refused, and changed all the same");
+    }
+    file_with_byte(1ull << 40, (1ull << 40) - 5); /* a huge one is no slower, for its holes aren't read */
+    cr_assert_eq(format(false), -EEXIST);
+    file_with_byte(64 * MIB, 32 * MIB);
+    cr_assert_eq(format(true), 0, "forced");
+    cr_assert_eq(sfs_disk_wipe(env, path, NULL, &label->pool_uuid, NULL), 0);
+    poke(1 * MIB, zeros, sizeof zeros); /* written, and zeros: nothing that anybody would miss */
+    cr_assert_eq(sfs_disk_probe(env, path, NULL, p, NULL), 0);
+    cr_assert_not(p->holds_data);
+    cr_assert_eq(format(false), 0);
+    free(p);
+}
+
+/* One that has been in a pool, full of slabs, is empty when the pool lets go of it: it needs no force to be used again. */
+Test(disk_image, wiped_is_empty)
+{
+    for (uint32_t slot = 0; slot < 8; slot++)
+        cr_assert_eq(test_write(disk, slot, 0, SLAB, 1), 0);
+    cr_assert_eq(test_sync(disk), 0);
+    close_disk();
+    cr_assert_eq(sfs_disk_wipe(env, path, NULL, &label->pool_uuid, NULL), 0);
+    cr_assert_eq(format(false), 0);
+    open_disk();
+}
+
 Test(disk_image, refuses_what_is_in_use)
 {
     close_disk();
