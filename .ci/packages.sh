@@ -13,6 +13,13 @@ check_packages=(
     attr acl libcap2-bin e2fsprogs rsync procps psmisc man-db git jq zsh dpkg-dev file systemd
 )
 
+# For tests/apps/run --install: programs at their full size. ./check does without.
+apps_packages=(
+    postgresql qemu-utils borgbackup iproute2
+    nfs-ganesha nfs-ganesha-vfs rpcbind libnfs-dev libnfs-utils
+    samba samba-vfs-modules samba-testsuite smbclient
+)
+
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@"
