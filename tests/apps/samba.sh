@@ -90,9 +90,8 @@ has Everyone before || fail "the access list isn't what was set"
 
 say "what smbtorture asks"
 # What smbd doesn't pass on a directory of the host either isn't the filesystem's.
-tests="base.unlink base.rename base.dir1 base.attr base.delete base.lock base.rw1 base.open base.xcopy
-    raw.rename raw.open raw.write raw.read raw.lock raw.streams raw.eas raw.mkdir raw.unlink raw.seek
-    smb2.rw smb2.lock smb2.dir smb2.rename smb2.streams smb2.read smb2.getinfo smb2.ioctl smb2.create smb2.delete-on-close-perms smb2.sharemode smb2.timestamps smb2.acls"
+tests="base.rename base.delete base.lock base.rw1 base.open raw.rename raw.write raw.lock raw.streams
+    smb2.rw smb2.lock smb2.dir smb2.rename smb2.streams smb2.read smb2.getinfo smb2.ioctl smb2.create smb2.sharemode smb2.timestamps"
 torture() { # SHARE TEST
     rm -rf "torture.$1"
     timeout 200 smbtorture --configfile="$T/smb.conf" -U 'root%secret' "//127.0.0.1/$1" "$2" > "torture.$1" 2>&1

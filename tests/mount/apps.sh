@@ -47,7 +47,8 @@ is "$(sqlite3 m/wal.db 'pragma integrity_check')" ok "integrity after the kill"
 rows=$(sqlite3 m/wal.db 'select count(*) from t')
 [ "$rows" -ge $((60 + $(wc -l < acked.lines))) ] || fail "$rows rows, $((60 + $(wc -l < acked.lines))) were committed"
 git -C m/clone fsck --strict > said 2>&1 || { cat said; fail "git after the kill"; }
-[ "$(git -C m/clone log --format=%s -1)" -ge "$(cat acked.commit)" ] || fail "commit $(cat acked.commit) was acknowledged, $(git -C m/clone log --format=%s -1) is there"
+# git syncs a branch's new file, but not the directory after renaming it: the last commit may be one that only the next would have made durable.
+[ "$(git -C m/clone log --format=%s -1)" -ge $(($(cat acked.commit) - 1)) ] || fail "commit $(cat acked.commit) was acknowledged, $(git -C m/clone log --format=%s -1) is there"
 
 say "a compiler, and rsync"
 cc -O1 -I"$HERE/../.." -D_GNU_SOURCE -o m/treecmp m/src/tests/mount/treecmp.c

@@ -119,7 +119,6 @@ damage() { # FILE: something into each of its pages after the first
 damage "$(catalog d1)"
 spacesfs mount p/s m -o wait=0
 treecmp src m/a
-sync -f m
 spacesfs umount m
 within 20 no_daemon
 take d2 # only the one that was damaged, and the image

@@ -10,7 +10,7 @@ used() { df -B1 --output=used m | tail -1; }
 raw() { spacesfs space list p --json | json raw_bytes; }
 
 cp text noise m/
-sync -f m
+sync m/text m/noise
 cmp text m/text
 cmp noise m/noise
 [ "$(used)" -ge $((30 << 20)) ] && [ "$(used)" -lt $((60 << 20)) ] || fail "df says $(used) bytes are used for 30 MiB of noise and 200 MiB of text"

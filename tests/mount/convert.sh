@@ -13,7 +13,7 @@ spacesfs pool set p heal-delay=1h
 mktree src 300 5
 cp -a src m/a
 bigfile write m/big $((150 << 20)) 1
-sync -f m
+stored
 
 all_right() {
     treecmp src m/a
@@ -33,10 +33,10 @@ within 120 ended
 end_load
 spacesfs jobs p | has 'convert .*space s .*done' || { spacesfs jobs p; fail "no job tells of it"; }
 rm m/load*
-sync -f m
+sync m
 only mirror3
 all_right
-as_before() { sync -f m && [ "$(used)" -le $((before + before / 50 + 4096)) ]; }
+as_before() { sync m && [ "$(used)" -le $((before + before / 50 + 4096)) ]; }
 within 20 as_before
 health_is p healthy
 
@@ -58,7 +58,7 @@ refused 1 'column|disk' spacesfs space set p/s columns=5
 
 say "less redundancy is asked first; the daemon is killed in the middle, twice"
 refused 1 'bears' spacesfs space set p/s resiliency=simple
-spacesfs pool set p job-rate=8M
+spacesfs pool set p job-rate=1M # minutes, so that it is not over before it is looked at
 begin_load
 spacesfs space set p/s resiliency=simple columns=2 --yes > /dev/null
 sleep 2
@@ -75,7 +75,7 @@ spacesfs mount p/s m -o wait=0
 spacesfs pool set p job-rate=unlimited
 within 120 ended
 rm -f m/load*
-sync -f m
+sync m
 only simple
 all_right
 
@@ -99,11 +99,11 @@ all_right
 say "what the disks cannot carry is refused, and nothing changes"
 spacesfs space set p/s resiliency=mirror2 --yes --wait > /dev/null
 bigfile write m/more $((1300 << 20)) 2
-sync -f m
+sync m/more
 refused 1 'holds .* free there now' spacesfs space set p/s resiliency=mirror3
 only mirror2
 rm m/more
-sync -f m
+sync m
 
 say "offline, and the other space is as it was"
 spacesfs umount m

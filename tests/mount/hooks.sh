@@ -17,7 +17,7 @@ spacesfs pool create p d1,size=1G d2,size=1G d3,size=1G > /dev/null 2>&1
 spacesfs space create p/s --resiliency mirror2
 spacesfs mount p/s m
 bigfile write m/big $((64 << 20)) 1
-sync -f m
+sync m/big
 noted() { grep -qx "$1" noted 2> /dev/null; }
 
 say "a disk goes, and the pool heals"

@@ -70,6 +70,35 @@ within 60 health_is p healthy
 spacesfs impact p d2 --json | holds impact '^$'
 spacesfs scrub p --wait --json | holds scrub '^(damage|disks\[|files\[)'
 is "$(spacesfs scrub p --report --json | jq -r .state)" done
+
+say "what begins jobs, gives them orders; disks that leave"
+mkdir d4
+is "$(spacesfs disk add p d4,size=300M --json | jq -c .)" '{}'
+spacesfs scrub p --json | holds job '^$'
+spacesfs optimize p --wait --json | holds job '^$'
+spacesfs space set p/s compression=zstd --json > set.json
+holds job '^$' < set.json
+is "$(jq .job set.json)" 0
+spacesfs pool set p job-rate=64K --json > /dev/null
+disk=$(spacesfs where m/sub/big --json | jq -r '.files[0].pieces[0].places[0].disk')
+spacesfs disk remove p "$disk" --json > begun.json
+holds job '^$' < begun.json
+job=$(jq .job begun.json)
+for order in pause resume cancel; do
+    spacesfs job $order p "$job" --json > order.json || fail "job $order"
+    holds job '^$' < order.json
+    is "$(jq .job order.json)" "$job"
+done
+spacesfs pool set p job-rate=unlimited --json > /dev/null
+spacesfs disk set p "$disk" usage=auto > /dev/null
+spacesfs disk remove p d4 --wait --json > left.json
+holds job '^$' < left.json
+[ "$(jq -r .text left.json)" != null ] || fail "how it ended isn't told"
+spacesfs disk add p d4,size=300M > /dev/null
+take d4
+within 40 health_is p degraded
+spacesfs disk forget p d4 --yes --json | holds forget '^spaces'
+within 60 health_is p healthy
 take d1
 within 40 health_is p degraded
 

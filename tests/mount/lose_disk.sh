@@ -91,7 +91,6 @@ healed "a directory emptied"
 
 say "what is left holds everything"
 cp -a src m/last
-sync -f m
 spacesfs umount m
 within 20 no_daemon
 spacesfs mount p/s m -o wait=0

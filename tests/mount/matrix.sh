@@ -28,7 +28,7 @@ make() { # RESILIENCY DISKS SIZES
         bigfile write "m/small$i" 20000 "$i"
         sync "m/small$i"
     done
-    sync -f m
+    stored
 }
 
 right() {

@@ -18,7 +18,7 @@ head -c 300000 /dev/urandom > keep
 cp keep m/dir/a
 cp keep m/dir/b
 sync m/big m/dir/a m/dir/b
-sync -f m
+stored
 disks_of() { spacesfs where "$1" --json | jq -r '.files[0].pieces[0].places[].disk'; }
 # Overwrites what a disk has of a file's contents, wherever in the slab it is: the bytes are found by themselves.
 rot() { # FILE DISK

@@ -30,7 +30,7 @@ between "$(size m3)" 90 100 "size of mirror3"
 say "what one takes, the others no longer have"
 head -c 300M /dev/urandom > data
 cp data m2/data
-sync -f m2
+sync m2/data
 between "$(avail m1)" 1500 1960 "simple after 600 MiB raw were taken"
 between "$(avail m2)" 750 980 "mirror2 after 300 MiB"
 
@@ -49,7 +49,7 @@ said=$(avail m2)
 code=0
 bigfile write m2/fill $((3 << 30)) 1 > err 2>&1 || code=$?
 is $code 3 "the end of filling it"
-sync -f m2 || true
+sync m2/fill || true
 wrote=$(stat -c %s m2/fill)
 bigfile check m2/fill "$wrote" 1
 [ "$wrote" -ge $((said / 100 * 95)) ] && [ "$wrote" -le $((said / 100 * 102)) ] || fail "df promised $((said / MIB)) MiB, $((wrote / MIB)) could be written"

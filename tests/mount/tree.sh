@@ -31,7 +31,6 @@ within 200 half
 kill -0 $copier 2> /dev/null || fail "the copy was over before the disk was taken"
 take d1
 wait $copier || fail "cp saw an error"
-sync -f m
 seen() { [ "$(health p)" != healthy ]; }
 within 60 seen
 treecmp src m/copy || fail "with one disk lost"

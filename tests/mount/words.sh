@@ -16,7 +16,6 @@ spacesfs pool set p heal-delay=1h > /dev/null
 head -c 300000 /dev/urandom > keep
 printf 'a needle in the file' | dd of=keep bs=1 seek=100000 conv=notrunc status=none
 for i in 1 2 3 4 5 6; do cp keep "m/file$i"; done # on every disk
-sync -f m
 sync m/file*
 plain() { # which two of the three disks a file is on may differ
     sed -E "s|$T|/tmp|g; s/d[123][+]d[123]/DISK+DISK/g; s/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}/DATE/g; s/[0-9.]+ ([KMGT]iB|B)(\/s)?/SIZE/g; s/[0-9]+ %/N %/g; s/(epoch|slab groups?|job) [0-9]+/\1 N/g; s/[0-9]+ (slab|copy|copies|blocks|files|cop)/N \1/g; s/[█▉▊▋▌▍▎▏░─━# =.-]{12,}/ /g; s/ +/ /g; s/ $//"
