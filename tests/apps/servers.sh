@@ -13,12 +13,12 @@ mount -t tmpfs -o mode=755 none /run
 ip link set lo up
 
 listens() { { : <> "/dev/tcp/127.0.0.1/$1"; } 2> /dev/null; }
-# Runs a server in the background until it is told to end, or the test ends.
+# Runs a server in the background until it is told to end, or the test ends; in a group of its own, since smbd ends the whole group that it is in.
 SERVER=
 serve() { # PORT LOG COMMAND...
     local port=$1 log=$2
     shift 2
-    "$@" >> "$log" 2>&1 &
+    setsid "$@" >> "$log" 2>&1 &
     SERVER=$!
     within 60 answers "$port" $SERVER "$log"
 }
@@ -29,7 +29,7 @@ answers() { # PORT PID LOG
 }
 end_server() { # [SIGNAL]
     [ -n "$SERVER" ] || return 0
-    kill "-${1:-TERM}" $SERVER 2> /dev/null || true
+    kill "-${1:-TERM}" -- -$SERVER 2> /dev/null || true
     wait $SERVER 2> /dev/null || true
     SERVER=
 }
