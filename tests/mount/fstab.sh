@@ -136,6 +136,23 @@ umount "$T/m2"
 within 20 no_daemon
 spacesfs space rename p/renamed t > /dev/null
 
+say "fsck(8): by type, by mountpoint, all of fstab; a pool in use is left alone"
+own_fstab << END
+p/s $T/m  fuse.spacesfs defaults,noauto 0 2
+p/t $T/m2 spacesfs      defaults        0 0
+END
+fsck -T -t spacesfs p -n > said 2>&1 || { cat said; fail "fsck -t spacesfs: $?"; }
+fsck -T -t fuse.spacesfs p/s -a > said 2>&1 || { cat said; fail "fsck -t fuse.spacesfs: $?"; }
+fsck -T "$T/m" -a > said 2>&1 || { cat said; fail "fsck by mountpoint: $?"; }
+has 'in order' said || { cat said; fail "nothing was checked"; }
+fsck -T -A -a > said 2>&1 || { cat said; fail "fsck -A: $?"; }
+is "$(grep -c 'in order' said)" 1 "lines that -A checks: not those with a 0"
+mount "$T/m"
+refused 8 'in use' fsck -T -t fuse.spacesfs p/s -a
+fsck -T -A -M -a > said 2>&1 || { cat said; fail "fsck -A -M with it mounted: $?"; }
+umount "$T/m"
+within 20 no_daemon
+
 say "names with blanks, and in UTF-8"
 mkdir "m with blanks" "Größe 大"
 spacesfs space rename p/t ténèbres > /dev/null

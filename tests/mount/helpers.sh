@@ -21,6 +21,7 @@ lay_over_sbin() {
         ln -sf "$BIN/$helper.spacesfs" "sbin/$helper.spacesfs"
         ln -sf "$BIN/$helper.spacesfs" "sbin/$helper.fuse.spacesfs"
     done
+    for helper in fsck.spacesfs fsck.fuse.spacesfs; do ln -sf "$BIN/spacesfs-check" "sbin/$helper"; done
     mount --move sbin "$sbin"
 }
 lay_over_sbin
