@@ -154,6 +154,35 @@ static bool is_leaving(struct sfs_data *d, const struct sfs_group *g)
     return false;
 }
 
+/* Columns of a group that would be made now, and how many disks have room for a slab of it. */
+static unsigned columns_of_new(struct sfs_data *d, const struct sfs_volume *v, unsigned *nfree)
+{
+    unsigned online = 0;
+    struct sfs_member *m;
+    *nfree = 0;
+    LIST_FOREACH(m, &d->members, link) {
+        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
+        *nfree += sfs_member_takes_slabs(m);
+    }
+    return sfs_choose_columns(v, online, *nfree);
+}
+
+/* Lock held. With parity: a new group would be wider, and can be made. */
+static bool is_narrow(struct sfs_data *d, const struct sfs_volume *v, const struct sfs_group *g)
+{
+    unsigned nfree, columns = columns_of_new(d, v, &nfree);
+    return g->row_blocks && g->geo.columns < columns && columns <= nfree;
+}
+
+void sfs_groups_widen(struct sfs_data *d)
+{
+    SFS_LOCK(d);
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+        if (g->state == SFS_GROUP_OPEN && is_narrow(d, g->volume, g))
+            sfs_group_seal(g);
+    SFS_UNLOCK(d);
+}
+
 /* Lock held. A group that may be opened again, the one with most room; at least `min_blocks` of it. */
 static struct sfs_group *reopenable(struct sfs_data *d, struct sfs_volume *v, enum sfs_group_kind kind, uint64_t min_blocks, bool quarter)
 {
@@ -163,7 +192,7 @@ static struct sfs_group *reopenable(struct sfs_data *d, struct sfs_volume *v, en
         if (g->volume != v || g->kind != kind || g->dropped || g->holds || g->barren || g->inflight || is_open_in(v, g) || !g->used_known || !fits_settings(v, g, !quarter))
             continue;
         uint64_t space = sfs_group_room_blocks(g);
-        if (space < min_blocks || space <= most || (quarter && space < g->blocks / 4) || !sfs_group_whole(d, g) || is_leaving(d, g))
+        if (space < min_blocks || space <= most || (quarter && (space < g->blocks / 4 || is_narrow(d, v, g))) || !sfs_group_whole(d, g) || is_leaving(d, g))
             continue;
         best = g;
         most = space;
@@ -256,6 +285,20 @@ static unsigned landing_groups(struct sfs_data *d, const struct sfs_volume *v)
 
 /* --- opening: making -------------------------------------------------------------------------------------------------------------------- */
 
+/* Lock held. The last slabs are a landing group's, where there is none yet: without one, the little that is written at a time takes whole rows. */
+static void leave_for_landing(struct sfs_data *d, const struct sfs_volume *v, struct sfs_place_disk *place, unsigned n)
+{
+    uint64_t slabs[SFS_LABEL_PEERS];
+    for (unsigned i = 0; i < n; i++)
+        slabs[i] = place[i].usable ? place[i].free_slabs : 0;
+    if (!sfs_landing_set_aside(d, v, slabs, n))
+        return;
+    for (unsigned i = 0; i < n; i++) {
+        place[i].usable &= slabs[i] > 0;
+        place[i].free_slabs = place[i].usable ? slabs[i] : place[i].free_slabs;
+    }
+}
+
 /* Lock held. Chooses disks and takes a slot on each. 0 or -ENOSPC. Rule 4: a slab may be missing for want of disks; for want of room only as the last resort, for data that was accepted when there was room. */
 static int pick(struct sfs_data *d, struct sfs_volume *v, enum sfs_group_kind kind, bool last_resort, struct picked *p)
 {
@@ -263,7 +306,7 @@ static int pick(struct sfs_data *d, struct sfs_volume *v, enum sfs_group_kind ki
     unsigned copies = sfs_resiliency_copies(r), parity = sfs_resiliency_parity(r);
     bool landing = kind == SFS_GROUP_LANDING;
     unsigned rank = landing ? landing_min_rank(d, copies) : 0;
-    if (landing && landing_groups(d, v) >= sfs_landing_groups_max(d))
+    if (landing && (landing_groups(d, v) >= sfs_landing_groups_max(d) || (!last_resort && !sfs_landing_pays(d, v))))
         return -ENOSPC;
     struct sfs_member *of[SFS_LABEL_PEERS];
     struct sfs_place_disk place[SFS_LABEL_PEERS];
@@ -275,9 +318,12 @@ static int pick(struct sfs_data *d, struct sfs_volume *v, enum sfs_group_kind ki
         of[n] = m;
         place[n] = (struct sfs_place_disk){m->free_slabs, open_slabs_on(v, m->row.id), landing ? landing_rank(m) >= rank : sfs_member_takes_slabs(m)};
         online += sfs_member_online(m) && (m->row.usage == SFS_USAGE_AUTO || (landing && m->row.usage == SFS_USAGE_JOURNAL));
-        nfree += place[n].usable;
         n++;
     }
+    if (!landing && !last_resort)
+        leave_for_landing(d, v, place, n);
+    for (unsigned i = 0; i < n; i++)
+        nfree += place[i].usable;
     p->resiliency = r;
     p->kind = kind;
     p->interleave = v->row.interleave;
@@ -501,6 +547,8 @@ static int open_group(struct sfs_volume *v, enum sfs_group_kind kind, bool last_
     return rc;
 }
 
+#define TRIES 1000u /* other threads may use up what they open, group after group, before this one has a turn */
+
 /* --- allocating ------------------------------------------------------------------------------------------------------------------------- */
 
 /* Lock held. Seals what can take nothing more. */
@@ -561,8 +609,8 @@ int sfs_allocate(struct sfs_volume *v, enum sfs_group_kind kind, uint64_t want, 
 {
     struct sfs_data *d = v->data;
     bool no_more = false, last_resort = false, contiguous = flags & SFS_ALLOCATE_WHOLE;
-    for (unsigned opened = 0;; opened++) {
-        if (opened == SFS_MAX_OPEN)
+    for (unsigned opened = 0, tries = 0;; tries++) {
+        if (opened == SFS_MAX_OPEN || tries == TRIES)
             no_more = true; /* no whole run to be had: what can be opened is as fragmented as what is open */
         SFS_LOCK(d);
         bool stale = kind == SFS_GROUP_DATA && sfs_resiliency_parity(v->row.resiliency);
@@ -586,20 +634,8 @@ int sfs_allocate(struct sfs_volume *v, enum sfs_group_kind kind, uint64_t want, 
             no_more = true;
         else if (rc && rc != -EAGAIN)
             return rc;
+        opened += !rc;
     }
-}
-
-/* Columns of a group that would be made now, and how many disks have room for a slab of it. */
-static unsigned columns_of_new(struct sfs_data *d, const struct sfs_volume *v, unsigned *nfree)
-{
-    unsigned online = 0;
-    struct sfs_member *m;
-    *nfree = 0;
-    LIST_FOREACH(m, &d->members, link) {
-        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
-        *nfree += sfs_member_takes_slabs(m);
-    }
-    return sfs_choose_columns(v, online, *nfree);
 }
 
 uint64_t sfs_stripe_bytes_of_new(struct sfs_data *d, const struct sfs_volume *v)
@@ -643,8 +679,8 @@ int sfs_allocate_rows(struct sfs_volume *v, uint64_t blocks, uint64_t whole_bloc
 {
     struct sfs_data *d = v->data;
     bool pad = flags & SFS_ALLOCATE_PAD, no_more = false, last_resort = false;
-    for (unsigned opened = 0;; opened++) {
-        no_more |= opened == SFS_MAX_OPEN;
+    for (unsigned opened = 0, tries = 0;; tries++) {
+        no_more |= opened == SFS_MAX_OPEN || tries == TRIES;
         SFS_LOCK(d);
         bool stale = !sfs_resiliency_parity(v->row.resiliency), any = false;
         tidy_open(d, v);
@@ -674,6 +710,7 @@ int sfs_allocate_rows(struct sfs_volume *v, uint64_t blocks, uint64_t whole_bloc
             no_more = true;
         else if (rc && rc != -EAGAIN)
             return rc;
+        opened += !rc;
     }
 }
 

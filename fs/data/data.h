@@ -43,6 +43,7 @@ struct sfs_write_item {
     uint32_t len;              /* 1 to SFS_EXTENT_MAX bytes; the last block is padded with zeros inside */
     struct sfs_extent *out;    /* room for `max` extents; SFS_WRITE_MAX_EXTENTS always suffices */
     unsigned max, n;           /* out: how many; off counted from 0 at the item's first byte, in order, gapless, each with one reference for the caller, pending */
+    bool spare;                /* it is stored already: not at the price of a whole row for less (parity); then -ENOSPC */
     int result;                /* out: 0, -ENOSPC, -EROFS, -EIO, -ENOMEM: then nothing of the item is stored */
 };
 /* Stores n items, every copy of all of them in one go; not yet synced. The more is given at once, the better it can be laid out: what together fills stripes of a parity space is written as stripes. A failing

@@ -71,6 +71,7 @@ int sfs_member_add(struct sfs_data *d, const struct sfs_disk_row *row, struct sf
     SFS_LOCK(d);
     LIST_INSERT_HEAD(&d->members, m, link);
     SFS_UNLOCK(d);
+    sfs_groups_widen(d);
     return 0;
 }
 
@@ -269,6 +270,8 @@ struct sfs_disk *sfs_member_attach(struct sfs_data *d, int id, struct sfs_disk *
     SFS_UNLOCK(d);
     if (!disk)
         sfs_groups_seal_on(d, id);
+    else
+        sfs_groups_widen(d);
     return old;
 }
 

@@ -115,7 +115,10 @@ static int note_freed(struct sfs_data *d, struct sfs_group *g, uint64_t from, ui
 {
     sfs_damage_freed(d, g->id, from, to);
     sfs_group_unuse(g, from / SFS_BLOCK, (to - from) / SFS_BLOCK);
-    return sfs_freed_push(&d->freed, &(struct sfs_freed){.group = g->id, .goff = from, .len = to - from});
+    int rc = sfs_freed_push(&d->freed, &(struct sfs_freed){.group = g->id, .goff = from, .len = to - from});
+    if (!rc)
+        g->waiting_blocks += (to - from) / SFS_BLOCK;
+    return rc;
 }
 
 /* Catalog lock held. Subtracts what still covers a candidate. */
@@ -280,8 +283,10 @@ void sfs_freeing_release(struct sfs_data *d)
         if (f->slots || f->disk)
             continue;
         struct sfs_group *g = sfs_group_find(d, f->group);
-        if (g)
+        if (g) {
             g->barren = false;
+            g->waiting_blocks -= f->len / SFS_BLOCK;
+        }
         if (g)
             sfs_bitmap_release(g, f->goff / SFS_BLOCK, f->len / SFS_BLOCK);
     }

@@ -492,6 +492,13 @@ static unsigned losses_left(const struct sfs_geometry *geo, const bool *online)
     return least ? least - 1 : 0;
 }
 
+static uint64_t held_bytes(const struct sfs_group *g)
+{
+    if (!g->used_known)
+        return 0;
+    return (g->row_blocks ? (sfs_geometry_rows(&g->geo) - g->free_rows) * g->row_blocks : g->used_blocks) * SFS_BLOCK;
+}
+
 int sfs_group_info(struct sfs_data *d, uint64_t id, struct sfs_group_info *out)
 {
     SFS_LOCK(d);
@@ -502,7 +509,7 @@ int sfs_group_info(struct sfs_data *d, uint64_t id, struct sfs_group_info *out)
     }
     *out = (struct sfs_group_info){.id = id, .space = g->volume->row.id, .resiliency = g->geo.resiliency, .columns = g->geo.columns,
                                    .copies = g->geo.copies, .interleave = g->geo.interleave, .kind = g->kind, .state = g->state, .capacity_bytes = g->blocks * SFS_BLOCK,
-                                   .used_bytes = g->used_blocks * SFS_BLOCK, .nslabs = sfs_geometry_slabs(&g->geo),
+                                   .used_bytes = g->used_blocks * SFS_BLOCK, .held_bytes = held_bytes(g), .nslabs = sfs_geometry_slabs(&g->geo),
                                    .tolerance = sfs_resiliency_tolerance(g->geo.resiliency)};
     bool known[SFS_MAX_SLABS_PER_GROUP];
     for (unsigned i = 0; i < out->nslabs; i++) {

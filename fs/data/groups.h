@@ -41,6 +41,7 @@ struct sfs_group_info {
     enum sfs_group_kind kind;
     enum sfs_group_state state;
     uint64_t capacity_bytes, used_bytes;
+    uint64_t held_bytes;          /* with parity: all of the rows in which anything is used; else used_bytes. 0 while it isn't known */
     unsigned nslabs, missing;     /* slabs that are nowhere or on a disk out of use */
     unsigned tolerance;           /* losses it can bear when whole */
     unsigned spare;               /* disks that may still be lost without losing data */
@@ -55,5 +56,7 @@ int sfs_group_ids(struct sfs_data *d, uint64_t **ids, unsigned *n);
 bool sfs_group_has_slab_on(struct sfs_data *d, uint64_t id, int disk);
 /* Seals every open group that has a slab on the disk (0: every open group of the pool). */
 void sfs_groups_seal_on(struct sfs_data *d, int disk);
+/* After a disk was added or is back: seals open groups with parity that are narrower than new ones would be, so that what is written from now on is spread wider. What is free in them is used when there are no slabs for wider ones. */
+void sfs_groups_widen(struct sfs_data *d);
 
 #endif

@@ -6,7 +6,7 @@
  *   batch    the clusters that are read, written, synced and compared together
  *
  * Steps: HOLD (seal the group, wait for writes under way, commit until nothing in it is pending), then for each batch LIST (clusters, from the catalog's rows) -> READ (every piece against its checksums) -> STORE (room reserved,
- * written to open groups on all copies) -> SYNC (their disks) -> COMPARE (every copy read back) -> SWITCH; now and then, and at the end, COMMIT. Until SWITCH nothing has changed: giving up anywhere only gives the new places back.
+ * written to open groups on all copies) -> SYNC (their disks) -> COMPARE (every copy, and parity, read back) -> SWITCH; now and then, and at the end, COMMIT. Until SWITCH nothing has changed: giving up anywhere only gives the new places back.
  *
  * Invariants
  *   E1  A sealed group only shrinks: what LIST saw of it is all there is, but for pieces of it, and for clones of it that are pending in memory.
@@ -22,6 +22,7 @@
  * Locking: none is held across I/O. The group's `holds` keeps it sealed, `leaving` keeps a second mover out. */
 #include "fs/data/relocate.h"
 #include "fs/data/codec.h"
+#include "fs/data/rows.h"
 #include "fs/data/store.h"
 
 #include <stdlib.h>
@@ -135,13 +136,49 @@ static int add_row(struct batch *b, const struct sfs_group_extent *row)
     return 0;
 }
 
+static unsigned sparse_percent(const struct move *m)
+{
+    return m->flags >> 8;
+}
+
+/* With SPARSE_ROWS: does the cluster lie in such a row? It is needed whole, for rows come free as a whole. */
+static bool is_wanted(struct move *m, const struct cluster *c)
+{
+    if (!sparse_percent(m))
+        return true;
+    uint64_t row_blocks = m->g->row_blocks;
+    bool sparse = false;
+    SFS_LOCK(m->d);
+    for (uint64_t row = row_blocks ? c->lo / SFS_BLOCK / row_blocks : 0; row_blocks && !sparse && row * row_blocks * SFS_BLOCK < c->hi && row < sfs_geometry_rows(&m->g->geo); row++)
+        sparse = m->g->row_used[row] * 100ull <= row_blocks * sparse_percent(m);
+    SFS_UNLOCK(m->d);
+    return sparse;
+}
+
+/* The last cluster is complete. */
+static void end_cluster(struct move *m)
+{
+    struct batch *b = &m->b;
+    struct cluster *last = b->n ? &b->v[b->n - 1] : NULL;
+    if (!last || is_wanted(m, last))
+        return;
+    b->bytes -= last->hi - last->lo;
+    b->nrows = last->first;
+    b->n--;
+}
+
 /* In order of place. 1: the batch is full. */
 static int list_row(const struct sfs_group_extent *row, void *ctx)
 {
-    struct batch *b = ctx;
-    struct cluster *last = b->n ? &b->v[b->n - 1] : NULL;
+    struct move *m = ctx;
+    struct batch *b = &m->b;
     uint64_t lo = row->row.goff, hi = lo + sfs_blocks(row->row.slen) * SFS_BLOCK;
-    if (!last || lo >= last->hi) {
+    struct cluster *last = b->n ? &b->v[b->n - 1] : NULL;
+    if (last && lo >= last->hi) {
+        end_cluster(m);
+        last = NULL;
+    }
+    if (!last) {
         if (b->bytes >= BATCH_BYTES) {
             b->next = lo;
             b->more = true;
@@ -178,10 +215,12 @@ static int list(struct move *m, uint64_t from)
 {
     batch_clear(&m->b);
     sfs_catalog_lock(m->d->cat);
-    int rc = sfs_catalog_group_stored(m->d->cat, m->g->id, from, list_row, &m->b);
+    int rc = sfs_catalog_group_stored(m->d->cat, m->g->id, from, list_row, m);
     sfs_catalog_unlock(m->d->cat);
     if (rc < 0)
         return rc;
+    if (!m->b.more)
+        end_cluster(m);
     m->b.runs = calloc(m->b.n + 1, sizeof(*m->b.runs));
     return m->b.runs ? 0 : -ENOMEM;
 }
@@ -258,7 +297,7 @@ static int reserve(struct move *m, uint64_t bytes)
     m->v->moving_bytes += bytes;
     SFS_UNLOCK(m->d);
     m->uncommitted += bytes;
-    return sfs_volume_reserve(m->v, bytes, false);
+    return m->flags & SFS_RELOCATE_UNRESERVED ? 0 : sfs_volume_reserve(m->v, bytes, false);
 }
 
 static int store(struct move *m)
@@ -276,8 +315,9 @@ static int store(struct move *m)
     int rc = reserve(m, bytes);
     if (rc)
         return rc;
-    sfs_store_runs(m->v, b->runs, b->n, m->flags & SFS_RELOCATE_WHOLE_STRIPES ? SFS_STORE_WHOLE_STRIPES : 0);
-    sfs_volume_unreserve(m->v, bytes);
+    sfs_store_runs(m->v, b->runs, b->n, m->flags & SFS_RELOCATE_WHOLE_STRIPES ? SFS_STORE_WHOLE_STRIPES : sparse_percent(m) ? SFS_STORE_NO_PADDING : 0);
+    if (!(m->flags & SFS_RELOCATE_UNRESERVED))
+        sfs_volume_unreserve(m->v, bytes);
     for (unsigned i = 0; !rc && i < b->n; i++)
         if (!b->v[i].bad && !b->runs[i].left)
             rc = b->runs[i].result;
@@ -338,12 +378,33 @@ static int compare_run(struct move *m, const struct sfs_run *r)
     return rc ? rc : bad || lost ? -EIO : 0;
 }
 
+/* The rows that the run lies in: it is the batch's own bytes that their parity counts, beside zeros. *done: the last row that was looked at, of `of`. */
+static int compare_rows(struct move *m, const struct sfs_run *r, const struct sfs_group **of, uint64_t *done)
+{
+    uint64_t row_bytes = r->group->row_blocks * SFS_BLOCK, end = r->goff + r->slen;
+    int rc = 0;
+    for (uint64_t row = row_bytes ? r->goff / row_bytes : 0; row_bytes && !rc && row * row_bytes < end; row++) {
+        if (*of == r->group && *done == row)
+            continue;
+        rc = sfs_row_compare(m->d, r->group, row);
+        *of = r->group;
+        *done = row;
+    }
+    return rc;
+}
+
 static int compare(struct move *m)
 {
+    const struct sfs_group *of = NULL;
+    uint64_t done = 0;
     int rc = 0;
-    for (unsigned i = 0; !rc && i < m->b.n; i++)
-        if (m->b.runs[i].group)
-            rc = compare_run(m, &m->b.runs[i]);
+    for (unsigned i = 0; !rc && i < m->b.n; i++) {
+        const struct sfs_run *r = &m->b.runs[i];
+        if (r->group)
+            rc = compare_run(m, r);
+        if (!rc && r->group)
+            rc = compare_rows(m, r, &of, &done);
+    }
     return rc;
 }
 

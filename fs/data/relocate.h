@@ -6,6 +6,10 @@
 
 /* Only what together fills whole stripes is moved; the rest stays (parity spaces; nothing changes for others). */
 #define SFS_RELOCATE_WHOLE_STRIPES 1u
+/* No room is reserved for what is moved: where nothing is promised to anybody, and what is moved comes free. */
+#define SFS_RELOCATE_UNRESERVED 2u
+/* Only what lies in rows of which at most so many percent are in use (groups with parity; elsewhere nothing is moved): a row comes free only as a whole. What fills no row lands; where nothing can land it stays. */
+#define SFS_RELOCATE_SPARSE_ROWS(percent) ((unsigned)(percent) << 8)
 
 struct sfs_relocate_result {
     uint64_t bytes;          /* moved and committed, before copies and parity */

@@ -191,6 +191,56 @@ int sfs_strip_mend_parity(struct sfs_strip *s, unsigned *bad)
     return rc;
 }
 
+/* Does the parity that was read fit the data that was read? Columns whose slab is nowhere are passed over; one that could not be read is an error. */
+static int compare_strip(const struct sfs_strip *s)
+{
+    const struct sfs_geometry *geo = &s->g->geo;
+    unsigned data = sfs_geometry_data_columns(geo);
+    struct sfs_buf *right[2] = {NULL, NULL};
+    uint8_t *units[SFS_MAX_COLUMNS];
+    bool whole = true;
+    int rc = 0;
+    for (unsigned c = 0; c < geo->columns; c++) {
+        bool nowhere = s->g->slabs[c].disk == 0;
+        if (!nowhere && memchr(s->have[c], SFS_STRIP_UNKNOWN, s->len / SFS_BLOCK))
+            return -EIO;
+        whole &= !nowhere;
+    }
+    if (!whole)
+        return 0; /* what should be there follows from what is compared here, and cannot be told twice */
+    for (unsigned k = 0; k < data; k++)
+        units[k] = s->unit[sfs_geometry_data_column(geo, s->row, k)]->data;
+    for (unsigned i = 0; !rc && i < geo->parity; i++) {
+        right[i] = sfs_buf_new(s->len);
+        units[data + i] = right[i] ? right[i]->data : NULL;
+        rc = right[i] ? 0 : -ENOMEM;
+    }
+    if (!rc)
+        sfs_parity_encode(data, geo->parity, units, s->len);
+    for (unsigned i = 0; !rc && i < geo->parity; i++)
+        if (memcmp(right[i]->data, s->unit[sfs_geometry_parity_column(geo, s->row, i)]->data, s->len))
+            rc = -EIO;
+    for (unsigned i = 0; i < geo->parity; i++)
+        sfs_buf_unref(right[i]);
+    return rc;
+}
+
+int sfs_row_compare(struct sfs_data *d, struct sfs_group *g, uint64_t row)
+{
+    uint32_t interleave = g->geo.interleave;
+    int rc = 0;
+    for (uint32_t at = 0; !rc && at < interleave; at += STRIP_BYTES) {
+        struct sfs_strip s = {.d = d, .g = g, .row = row, .slab_off = row * interleave + at, .len = interleave - at < STRIP_BYTES ? interleave - at : STRIP_BYTES};
+        uint64_t token = sfs_quiesce_enter(d->quiesce);
+        rc = read_strip(&s);
+        if (!rc)
+            rc = compare_strip(&s);
+        sfs_quiesce_exit(d->quiesce, token);
+        strip_free(&s);
+    }
+    return rc;
+}
+
 /* --- what lives in what was rebuilt ------------------------------------------------------------------------------------------------------------ */
 
 #define NOWHERE UINT64_MAX

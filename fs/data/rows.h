@@ -27,6 +27,9 @@ struct sfs_row_walk {
 };
 int sfs_rows_walk(const struct sfs_row_walk *w);
 
+/* Reads a row that was just written, every column of it, and holds its parity against its data. 0; -EIO: they differ, or something can't be read; -ENOMEM. No lock held; the group is in-flight counted. */
+int sfs_row_compare(struct sfs_data *d, struct sfs_group *g, uint64_t row);
+
 /* Parity as it should be, from the strip's data, into the strip; where a disk has it otherwise it is rewritten there, if all of the strip was read from disks. *bad: parity columns that were wrong so. Nothing is done where data is unknown. 0 or -ENOMEM. */
 int sfs_strip_mend_parity(struct sfs_strip *s, unsigned *bad);
 

@@ -61,6 +61,7 @@ struct sfs_group {
     uint64_t blocks;           /* capacity */
     uint64_t used_blocks;      /* covered by rows or pending; valid when used_known */
     bool used_known;
+    uint64_t waiting_blocks;   /* of those that aren't used: freed, and not yet released */
     uint64_t *bitmap;          /* open groups: bit set = not free for allocation; NULL until needed */
     uint64_t free_blocks;      /* clear bits, when bitmap */
     uint64_t row_blocks;       /* with parity: blocks of data in a row; else 0 */
@@ -88,6 +89,7 @@ struct sfs_volume {
     uint64_t cut_bytes;        /* overwritten in extents of which pieces stay, since somebody last looked: so much dead space at most has been added */
     uint64_t moving_bytes;     /* moved to other groups by a transaction that isn't committed, or about to be: counted in both */
     uint64_t credit_bytes;     /* may be reserved without working out the room again; 0 whenever disks or settings change */
+    bool tight;                /* what is reserved is much of the room that there is: rows aren't left with gaps */
     unsigned users;            /* fs/pool counts mounts */
     bool opening;              /* one thread opens a group; others wait */
     LIST_ENTRY(sfs_volume) link;
@@ -220,6 +222,10 @@ void sfs_slot_give(struct sfs_data *d, int disk, uint32_t slot);
 void sfs_bitmap_release(struct sfs_group *g, uint64_t block, uint64_t n);
 unsigned sfs_landing_groups_max(struct sfs_data *d);                         /* of one volume */
 uint64_t sfs_group_room_blocks(const struct sfs_group *g);
+/* volume.c; lock held */
+/* Takes the slabs of a landing group that v needs and hasn't made yet off the disks with most free ones. False: there is one, none is needed, or there are too few disks. */
+bool sfs_landing_set_aside(struct sfs_data *d, const struct sfs_volume *v, uint64_t *slabs, unsigned n);
+bool sfs_landing_pays(struct sfs_data *d, const struct sfs_volume *v); /* A further landing group doesn't cost rows that would hold more; or slabs are plenty */
 /* freeing.c */
 int sfs_freed_push(struct sfs_freed_list *l, const struct sfs_freed *f); /* lock held */
 void sfs_candidate(struct sfs_data *d, uint64_t group, uint64_t goff, uint64_t len); /* lock held */

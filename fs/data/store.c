@@ -220,6 +220,10 @@ static int place_striped(struct sfs_volume *v, struct sfs_runs *rs, unsigned fla
     }
     if (rc == -EAGAIN || rc == -ENOSPC)
         rc = place_blocks(v, rs, SFS_GROUP_LANDING, 0);
+    if (flags & SFS_STORE_NO_PADDING) {
+        set_unplaced(rs, rc == -ENOSPC ? 0 : rc);
+        return 0;
+    }
     if (rc == -ENOSPC)
         rc = sfs_stripes_place(v, rs, SFS_ALLOCATE_PAD, spans);
     if (rc == -ENOSPC)

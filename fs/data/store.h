@@ -30,6 +30,8 @@ struct sfs_runs {
 
 /* Only what fills whole stripes of parity groups is stored; the rest is left, which is no error. Nothing changes for other resiliencies. */
 #define SFS_STORE_WHOLE_STRIPES 1u
+/* With parity: no row is filled up with zeros; what neither fills rows nor can land is left. */
+#define SFS_STORE_NO_PADDING 4u
 /* Checksums are made of what is placed, before the first byte of it leaves. */
 #define SFS_STORE_CHECKSUM 2u
 

@@ -105,13 +105,13 @@ static uint64_t fill(struct sfs_runs *rs, struct sfs_span *s)
     return at - first;
 }
 
-/* Takes back the last runs until the gap at the end is small beside what is filled. */
-static uint64_t whole_rows(struct sfs_runs *rs, struct sfs_span *s, uint64_t filled)
+/* Takes back the last runs until the gap at the end is small beside what is filled; where room is tight, until there is none. */
+static uint64_t whole_rows(struct sfs_runs *rs, struct sfs_span *s, uint64_t filled, bool tight)
 {
     uint64_t row_blocks = s->group->row_blocks, first = s->row * row_blocks;
     for (;;) {
         uint64_t tail = filled % row_blocks;
-        if (tail == 0 || row_blocks - tail <= filled / 8)
+        if (tail == 0 || (!tight && row_blocks - tail <= filled / 8))
             return filled;
         uint64_t keep = first + filled - tail;
         while (s->n) {
@@ -127,12 +127,12 @@ static uint64_t whole_rows(struct sfs_runs *rs, struct sfs_span *s, uint64_t fil
 }
 
 /* Rows taken, runs put into them. False when none went in: the rows are given back. */
-static bool pack(struct sfs_data *d, struct sfs_runs *rs, struct sfs_span *s, bool pad)
+static bool pack(struct sfs_data *d, struct sfs_runs *rs, struct sfs_span *s, bool pad, bool tight)
 {
     uint64_t row_blocks = s->group->row_blocks, first = s->row * row_blocks;
     uint64_t filled = fill(rs, s);
     if (!pad)
-        filled = whole_rows(rs, s, filled);
+        filled = whole_rows(rs, s, filled, tight);
     uint64_t rows = (filled + row_blocks - 1) / row_blocks;
     SFS_LOCK(d);
     s->group->inflight += s->n; /* W3: one a run */
@@ -154,7 +154,10 @@ int sfs_stripes_place(struct sfs_volume *v, struct sfs_runs *rs, unsigned flags,
         if (!s)
             return -ENOMEM;
         int rc = sfs_allocate_rows(v, blocks, whole, flags, &s->group, &s->row, &s->rows);
-        if (!rc && pack(v->data, rs, s, flags & SFS_ALLOCATE_PAD))
+        SFS_LOCK(v->data);
+        bool tight = v->tight;
+        SFS_UNLOCK(v->data);
+        if (!rc && pack(v->data, rs, s, flags & SFS_ALLOCATE_PAD, tight))
             continue;
         if (!rc)
             sfs_allocate_done(v->data, s->group);

@@ -165,7 +165,8 @@ static uint64_t room_of(struct sfs_data *d, const struct sfs_group *g)
         return 0;
     if (sfs_group_takes_writes(d, g) && g->bitmap)
         return (g->row_blocks ? g->clear_rows * g->row_blocks : g->free_blocks) * SFS_BLOCK;
-    return g->used_known && g->holds == 0 && sfs_group_whole(d, g) ? sfs_group_room_blocks(g) * SFS_BLOCK : 0;
+    uint64_t blocks = g->used_known && g->holds == 0 && sfs_group_whole(d, g) ? sfs_group_room_blocks(g) : 0;
+    return blocks > g->waiting_blocks ? (blocks - g->waiting_blocks) * SFS_BLOCK : 0;
 }
 
 /* Would the writer open it (again)? */
@@ -234,15 +235,9 @@ static bool has_landing(struct sfs_data *d, const struct sfs_volume *v)
     return false;
 }
 
-/* The slabs of a landing group that isn't there yet, off the disks with most free ones. */
-static void set_landing_aside(struct sfs_data *d, const struct sfs_volume *v, uint64_t *slabs, unsigned n)
+/* Takes a slab off the `copies` disks that have most. False: there are too few. */
+static bool take_copies(uint64_t *slabs, unsigned n, unsigned copies)
 {
-    unsigned copies = sfs_resiliency_tolerance(v->row.resiliency) + 1, journals = 0;
-    struct sfs_member *m;
-    LIST_FOREACH(m, &d->members, link)
-        journals += sfs_member_online(m) && m->row.usage == SFS_USAGE_JOURNAL && m->free_slabs && !m->full;
-    if (!sfs_resiliency_parity(v->row.resiliency) || journals >= copies || has_landing(d, v))
-        return;
     bool taken[SFS_LABEL_PEERS] = {false};
     for (unsigned k = 0; k < copies; k++) {
         unsigned most = n;
@@ -250,10 +245,51 @@ static void set_landing_aside(struct sfs_data *d, const struct sfs_volume *v, ui
             if (!taken[i] && slabs[i] && (most == n || slabs[i] > slabs[most]))
                 most = i;
         if (most == n)
-            return;
+            return false;
         taken[most] = true;
         slabs[most]--;
     }
+    return true;
+}
+
+bool sfs_landing_set_aside(struct sfs_data *d, const struct sfs_volume *v, uint64_t *slabs, unsigned n)
+{
+    unsigned copies = sfs_resiliency_tolerance(v->row.resiliency) + 1, journals = 0;
+    struct sfs_member *m;
+    LIST_FOREACH(m, &d->members, link)
+        journals += sfs_member_online(m) && m->row.usage == SFS_USAGE_JOURNAL && m->free_slabs && !m->full;
+    if (!sfs_resiliency_parity(v->row.resiliency) || journals >= copies || has_landing(d, v))
+        return false;
+    return take_copies(slabs, n, copies);
+}
+
+/* Free slabs of the disks that take data, and how many disks could if they had room. */
+static unsigned free_slabs(struct sfs_data *d, uint64_t *slabs, unsigned *online)
+{
+    unsigned n = 0;
+    struct sfs_member *m;
+    *online = 0;
+    LIST_FOREACH(m, &d->members, link) {
+        *online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
+        if (sfs_member_takes_slabs(m) && n < SFS_LABEL_PEERS)
+            slabs[n++] = m->free_slabs;
+    }
+    return n;
+}
+
+#define SLABS_PLENTY 8ull /* free on a disk, on average */
+
+bool sfs_landing_pays(struct sfs_data *d, const struct sfs_volume *v)
+{
+    uint64_t slabs[SFS_LABEL_PEERS], all = 0;
+    unsigned online, n = free_slabs(d, slabs, &online), columns = v->row.columns ? sfs_choose_columns(v, online, n) : 0;
+    for (unsigned i = 0; i < n; i++)
+        all += slabs[i];
+    if (!has_landing(d, v) || all >= SLABS_PLENTY * n)
+        return true;
+    uint64_t rows = sfs_place_capacity(slabs, n, v->row.resiliency, columns, d->slab_bytes);
+    take_copies(slabs, n, sfs_resiliency_tolerance(v->row.resiliency) + 1);
+    return sfs_place_capacity(slabs, n, v->row.resiliency, columns, d->slab_bytes) + d->slab_bytes >= rows;
 }
 
 /* With too few disks for all copies groups are made of what there is (rule 4, pick in allocate.c): a slab on each disk, as long as the data can be read from them. */
@@ -263,24 +299,34 @@ static uint64_t room_degraded(struct sfs_data *d, const struct sfs_volume *v, co
     return online < data ? 0 : sfs_place_optimum(slabs, n, online) * data * d->slab_bytes;
 }
 
-static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v)
+/* Slabs on too few disks for a group with parity: landing groups are made of them. */
+static uint64_t room_in_rest(struct sfs_data *d, const struct sfs_volume *v, const uint64_t *slabs, unsigned n)
+{
+    if (!sfs_resiliency_parity(v->row.resiliency))
+        return 0;
+    uint64_t have = 0, most = sfs_landing_groups_max(d), groups = sfs_place_optimum(slabs, n, sfs_resiliency_tolerance(v->row.resiliency) + 1);
+    for (struct sfs_group *g = d->groups; g; g = g->hh.next)
+        have += g->volume == v && g->kind == SFS_GROUP_LANDING && !g->dropped;
+    most = most > have ? most - have : 0;
+    return (groups < most ? groups : most) * d->slab_bytes;
+}
+
+/* What can be made of free slabs: groups of v's resiliency; *landing: landing groups beside them. */
+static uint64_t room_in_slabs(struct sfs_data *d, const struct sfs_volume *v, uint64_t *landing)
 {
     uint64_t slabs[SFS_LABEL_PEERS];
-    unsigned n = 0, online = 0;
-    struct sfs_member *m;
-    LIST_FOREACH(m, &d->members, link) {
-        online += sfs_member_online(m) && m->row.usage == SFS_USAGE_AUTO;
-        if (sfs_member_takes_slabs(m) && n < SFS_LABEL_PEERS)
-            slabs[n++] = m->free_slabs;
-    }
+    unsigned online, n = free_slabs(d, slabs, &online);
     struct sfs_volume *w;
     LIST_FOREACH(w, &d->volumes, link)
         if (w != v && promised_to(d, w))
             set_aside(d, w, slabs, n);
-    set_landing_aside(d, v, slabs, n);
+    *landing = sfs_landing_set_aside(d, v, slabs, n) ? d->slab_bytes : 0;
     if (online && online < sfs_resiliency_min_columns(v->row.resiliency) * sfs_resiliency_copies(v->row.resiliency))
         return room_degraded(d, v, slabs, n, online);
-    return sfs_place_capacity(slabs, n, v->row.resiliency, v->row.columns ? sfs_choose_columns(v, online, n) : 0, d->slab_bytes);
+    uint64_t rows = sfs_place_capacity(slabs, n, v->row.resiliency, v->row.columns ? sfs_choose_columns(v, online, n) : 0, d->slab_bytes);
+    if (!rows)
+        *landing += room_in_rest(d, v, slabs, n);
+    return rows;
 }
 
 uint32_t sfs_volume_write_unit_bytes(struct sfs_volume *v)
@@ -291,10 +337,10 @@ uint32_t sfs_volume_write_unit_bytes(struct sfs_volume *v)
     return (uint32_t)bytes;
 }
 
-/* What stays back so that overwriting, deleting and metadata work on a full pool. */
-static uint64_t reserve_bytes(uint64_t total)
+/* What stays back so that overwriting, deleting and metadata work on a full pool. With parity it is less: a landing group took what full rows would make more of. */
+static uint64_t reserve_bytes(const struct sfs_volume *v, uint64_t total)
 {
-    uint64_t r = total / 256;
+    uint64_t r = total / (sfs_resiliency_parity(v->row.resiliency) ? 1024 : 256);
     if (r < 256u << 10)
         r = 256u << 10;
     if (r > 1u << 30)
@@ -308,15 +354,16 @@ static uint64_t reserve_bytes(uint64_t total)
 static uint64_t room(struct sfs_volume *v, bool rewriting)
 {
     struct sfs_data *d = v->data;
-    uint64_t used = used_bytes(d, v), landing = room_in_groups(d, v, SFS_GROUP_LANDING);
-    uint64_t avail = room_in_groups(d, v, SFS_GROUP_DATA) + room_in_slabs(d, v);
+    uint64_t used = used_bytes(d, v), landing, avail = room_in_slabs(d, v, &landing);
+    avail += room_in_groups(d, v, SFS_GROUP_DATA);
+    landing += room_in_groups(d, v, SFS_GROUP_LANDING);
     if (sfs_resiliency_parity(v->row.resiliency)) { /* where little can land, what is written at a time may leave the end of a row unused */
         uint64_t ends = ROWS_KEPT * sfs_stripe_bytes_of_new(d, v);
         ends = landing < ends ? ends - landing : 0;
         avail = avail > ends ? avail - ends : 0;
     }
     avail += landing;
-    uint64_t keep = rewriting ? 0 : reserve_bytes(used + avail);
+    uint64_t keep = rewriting ? 0 : reserve_bytes(v, used + avail);
     avail = avail > keep ? avail - keep : 0;
     if (v->row.size_bytes) {
         uint64_t left = v->row.size_bytes > used ? v->row.size_bytes - used : 0;
@@ -409,6 +456,7 @@ int sfs_volume_reserve(struct sfs_volume *v, uint64_t bytes, bool rewriting)
             rc = -ENOSPC;
         else
             v->credit_bytes = (r - v->reserved_bytes - bytes) / 16;
+        v->tight = r / 2 < v->reserved_bytes + bytes;
         if (v->credit_bytes > 256u << 20)
             v->credit_bytes = 256u << 20;
     }

@@ -186,6 +186,16 @@ static void finish_item(struct sfs_data *d, struct sfs_run *v, unsigned n, struc
         it->n = 0;
 }
 
+static void store(struct sfs_volume *v, struct writing *w, bool spare)
+{
+    sfs_store(v, &w->runs, SFS_STORE_CHECKSUM | (spare ? SFS_STORE_NO_PADDING : 0));
+    for (unsigned i = 0; i < w->runs.n; i++)
+        if (w->runs.v[i].left) {
+            w->runs.v[i].left = false;
+            w->runs.v[i].result = -ENOSPC;
+        }
+}
+
 int sfs_data_write_vec(struct sfs_volume *v, struct sfs_write_item *items, unsigned n)
 {
     struct sfs_data *d = v->data;
@@ -194,12 +204,13 @@ int sfs_data_write_vec(struct sfs_volume *v, struct sfs_write_item *items, unsig
     sfs_volume_settings(v, &set);
     struct writing w = {.set = &set};
     int rc = sfs_data_readonly(d) ? -EROFS : cut(&w, items, n);
+    bool spare = n && items[0].spare;
     if (!rc)
-        sfs_store(v, &w.runs, SFS_STORE_CHECKSUM);
+        store(v, &w, spare);
     if (!rc && set.codec != SFS_CODEC_NONE) {
         int any = uncompress_unplaced(&w, items);
         if (any > 0)
-            sfs_store(v, &w.runs, SFS_STORE_CHECKSUM);
+            store(v, &w, spare);
     }
     if (!rc)
         qsort(w.runs.v, w.runs.n, sizeof(*w.runs.v), by_item);

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "fs/data/commit.h"
+#include "fs/data/relocate.h"
+#include "fs/job/destage.h"
 
 #define DUE_SHARE 8u               /* look when an eighth of what is in use was overwritten in parts */
 #define DUE_MIN_BYTES (1u << 20)
@@ -176,5 +178,81 @@ int sfs_compact(struct sfs_compaction *c, int space)
             break;
     }
     free(s.rows);
+    return rc;
+}
+
+/* --- rows of parity groups ---------------------------------------------------------------------------------------------------------------------------------- */
+
+#define ROWS_DUE_PERCENT 18u       /* dead in rows that are in use, of what is live */
+#define ROWS_ENOUGH_PERCENT 10u
+#define ROWS_DUE_MIN_BYTES (8u << 20)
+
+/* Of all groups of the space: what is used, and what rows take beyond it. */
+static int look_at_rows(struct sfs_data *d, int space, uint64_t **ids, unsigned *n, uint64_t *live, uint64_t *dead)
+{
+    int rc = sfs_group_ids(d, ids, n);
+    *live = *dead = 0;
+    for (unsigned i = 0; !rc && i < *n; i++) {
+        struct sfs_group_info g;
+        if (sfs_group_info(d, (*ids)[i], &g) || g.space != space || !g.held_bytes)
+            continue;
+        *live += g.used_bytes;
+        *dead += g.held_bytes - g.used_bytes;
+    }
+    return rc;
+}
+
+static bool too_dead(uint64_t live, uint64_t dead, unsigned percent)
+{
+    return dead >= ROWS_DUE_MIN_BYTES / 2 && dead * 100 > live * percent;
+}
+
+bool sfs_compact_rows_due(struct sfs_data *d, int space)
+{
+    uint64_t *ids, live, dead;
+    unsigned n;
+    if (look_at_rows(d, space, &ids, &n, &live, &dead))
+        return false;
+    if (n)
+        free(ids);
+    return dead >= ROWS_DUE_MIN_BYTES && too_dead(live, dead, ROWS_DUE_PERCENT);
+}
+
+static int sparse_rows_of(struct sfs_compaction *c, uint64_t group, unsigned percent)
+{
+    struct sfs_group_info g;
+    struct sfs_relocate_result r;
+    if (sfs_group_info(c->d, group, &g) || g.held_bytes - g.used_bytes < g.held_bytes / 16)
+        return 0;
+    int rc = sfs_relocate_group(c->d, group, SFS_RELOCATE_SPARSE_ROWS(percent), c->progress, c->ctx, &r);
+    c->rewritten_bytes += r.bytes;
+    return rc == -ENOENT || rc == -EBUSY || rc == -EAGAIN ? 0 : rc; /* gone, or somebody else is at it */
+}
+
+int sfs_compact_rows(struct sfs_compaction *c, int space)
+{
+    static const unsigned percents[] = {50, 75, 90}; /* the emptiest first: they cost least for what they give */
+    int rc = 0;
+    c->rewritten_bytes = 0;
+    for (unsigned k = 0; !rc && k < 3; k++) {
+        struct sfs_destaging s = {.d = c->d, .progress = c->progress, .ctx = c->ctx};
+        uint64_t *ids;
+        unsigned n;
+        rc = sfs_destage(&s, space); /* room for what fills no row */
+        if (!rc)
+            rc = look_at_rows(c->d, space, &ids, &n, &c->live_bytes, &c->dead_bytes);
+        if (rc)
+            break;
+        bool due = too_dead(c->live_bytes, c->dead_bytes, ROWS_ENOUGH_PERCENT);
+        for (unsigned i = 0; !rc && due && i < n; i++) {
+            struct sfs_group_info g;
+            if (!sfs_group_info(c->d, ids[i], &g) && g.space == space)
+                rc = sparse_rows_of(c, ids[i], percents[k]);
+        }
+        if (n)
+            free(ids);
+        if (!due)
+            break;
+    }
     return rc;
 }

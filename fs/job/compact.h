@@ -15,5 +15,8 @@ struct sfs_compaction {
 bool sfs_compact_due(struct sfs_data *d, int space);
 /* Looks at all groups of a space, and stores anew what holds most dead space, until little is left. 0, -ECANCELED, -ENODEV (not mounted), -ENOMEM or errors of the catalog. No lock held. */
 int sfs_compact(struct sfs_compaction *c, int space);
+/* The same for rows of parity groups of which little is left: what lives in them moves together, since a row comes free only as a whole. Also of spaces that aren't mounted. 0, -ECANCELED, -ENOSPC, -ENOMEM …, see sfs_relocate_group. */
+bool sfs_compact_rows_due(struct sfs_data *d, int space);
+int sfs_compact_rows(struct sfs_compaction *c, int space);
 
 #endif

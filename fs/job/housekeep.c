@@ -9,6 +9,7 @@
 #define LOOK_NS 1000000000ull
 #define STEP_BYTES (1u << 20)
 #define SPACES_MAX 256u
+#define ROWS_PAUSE 30u
 
 struct sfs_housekeeper {
     struct sfs_data *d;
@@ -20,6 +21,10 @@ struct sfs_housekeeper {
         int space;
         uint64_t left_bytes;
     } destaged[SPACES_MAX]; /* what was left in the landing area when it was last destaged: not tried again before more has come */
+    struct {
+        int space;
+        unsigned pause;    /* looks to pass over: nothing could be done the last time */
+    } rows[SPACES_MAX];
     struct sfs_mutex lock; /* SFS_RANK_JOB */
     struct sfs_cond changed;
     bool stop;
@@ -72,6 +77,20 @@ static void destage(struct sfs_housekeeper *h, int space, unsigned i)
     h->destaged[i].left_bytes = l.used_bytes;
 }
 
+static void compact_rows(struct sfs_housekeeper *h, int space, unsigned i)
+{
+    struct sfs_compaction c = {.d = h->d, .progress = progress, .ctx = h};
+    if (h->rows[i].space == space && h->rows[i].pause) { /* not the same in vain every second */
+        h->rows[i].pause--;
+        return;
+    }
+    if (!sfs_compact_rows_due(h->d, space))
+        return;
+    int rc = sfs_compact_rows(&c, space);
+    h->rows[i].space = space;
+    h->rows[i].pause = rc || !c.rewritten_bytes ? ROWS_PAUSE : 0;
+}
+
 static void look(struct sfs_housekeeper *h)
 {
     int spaces[SPACES_MAX];
@@ -81,6 +100,7 @@ static void look(struct sfs_housekeeper *h)
         struct sfs_compaction c = {.d = h->d, .progress = progress, .ctx = h};
         if (sfs_compact_due(h->d, spaces[i]))
             sfs_compact(&c, spaces[i]); /* what could not be done is tried when as much has been overwritten again */
+        compact_rows(h, spaces[i], i);
     }
 }
 

@@ -266,13 +266,17 @@ static int reserve(struct sfs_inode *i, uint64_t from, uint64_t *to, bool *made_
 {
     int rc = reserve_once(i, from, *to, reserved);
 
+    if (rc == -ENOSPC && i->dirty.nwriting) { /* what is being written counts twice until it is there */
+        sfs_inode_wait_runs(i, 0, UINT64_MAX);
+        rc = reserve_once(i, from, *to, reserved);
+    }
     /* Freed space comes back with a commit, once nobody reads there any more: shortly after. */
     for (unsigned tries = 0; rc == -ENOSPC && !*made_room; tries++) {
         *made_room = tries + 1 == MAKE_ROOM_TRIES;
         sfs_mutex_unlock(&i->lock);
         if (tries)
             sfs_env_sleep_ns(i->vfs->env, MAKE_ROOM_WAIT_NS << tries);
-        sfs_vfs_make_room(i->vfs);
+        sfs_vfs_make_room(i->vfs, *made_room);
         sfs_mutex_lock(&i->lock);
         rc = reserve_once(i, from, *to, reserved);
     }

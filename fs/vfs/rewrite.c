@@ -66,10 +66,10 @@ static int copy(struct rewriting *r, uint64_t token)
     if (!rc)
         rc = sfs_volume_reserve(vfs->volume, room, true);
     if (!rc) {
-        rc = sfs_data_write(vfs->volume, buf, 0, len, r->out, SFS_WRITE_MAX_EXTENTS, &r->nout);
+        struct sfs_write_item it = {.buf = buf, .len = len, .out = r->out, .max = SFS_WRITE_MAX_EXTENTS, .spare = true};
+        rc = sfs_data_write_vec(vfs->volume, &it, 1);
+        r->nout = rc ? 0 : it.n;
         sfs_volume_unreserve(vfs->volume, room);
-        if (rc)
-            r->nout = 0;
     }
     sfs_buf_unref(buf);
     return rc;

@@ -1,6 +1,9 @@
 /* A mounted space: opening and closing, sync, statfs. */
 #include "fs/vfs/vfs_impl.h"
 
+#include "fs/data/landing.h"
+#include "fs/data/relocate.h"
+
 #include <stdlib.h>
 
 #define DIRTY_LIMIT_BYTES (256ull << 20)
@@ -20,13 +23,39 @@ void sfs_vfs_kick_by_volume(struct sfs_vfs *vfs)
         sfs_commit_kick(vfs->data);
 }
 
-void sfs_vfs_make_room(struct sfs_vfs *vfs)
+/* What landed in a space with parity goes into whole rows, so that there is room for little writes again; and what lives in rows that are nearly empty moves together. */
+static void pack(struct sfs_vfs *vfs)
+{
+    struct sfs_relocate_result r;
+    struct sfs_group_info g;
+    uint64_t *ids;
+    unsigned n;
+
+    if (!sfs_group_ids(vfs->data, &ids, &n)) {
+        for (unsigned k = 0; k < n; k++)
+            if (!sfs_group_info(vfs->data, ids[k], &g) && g.space == vfs->space && g.held_bytes > g.used_bytes)
+                (void)sfs_relocate_group(vfs->data, ids[k], SFS_RELOCATE_SPARSE_ROWS(50) | SFS_RELOCATE_UNRESERVED, NULL, NULL, &r);
+        if (n)
+            free(ids);
+    }
+    if (sfs_landing_groups(vfs->data, vfs->space, &ids, &n))
+        return;
+    for (unsigned k = 0; k < n; k++)
+        (void)sfs_relocate_group(vfs->data, ids[k], SFS_RELOCATE_WHOLE_STRIPES | SFS_RELOCATE_UNRESERVED, NULL, NULL, &r);
+    free(ids);
+}
+
+void sfs_vfs_make_room(struct sfs_vfs *vfs, bool hard)
 {
     struct sfs_volume_stat vs;
 
     /* after a mount, groups that aren't counted yet seem full: this counts them */
     sfs_volume_stat(vfs->volume, &vs);
     sfs_reaper_wait(vfs);
+    if (hard) {
+        (void)sfs_flush_all(vfs, UINT64_MAX); /* what is being written has its place and its reservation: it counts twice until it is there */
+        pack(vfs);
+    }
     (void)sfs_commit_wait(vfs->data, false);
 }
 

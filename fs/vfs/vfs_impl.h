@@ -66,8 +66,8 @@ struct sfs_file {
 int sfs_vfs_writable(struct sfs_vfs *vfs);
 /* After a change of the catalog: asks for a commit when much has gathered. */
 void sfs_vfs_kick_by_volume(struct sfs_vfs *vfs);
-/* No room: lets deletes finish and commits, so that freed space becomes usable. No lock held. */
-void sfs_vfs_make_room(struct sfs_vfs *vfs);
+/* No room: lets deletes finish and commits, so that freed space becomes usable. hard: first writes all dirty data out, and packs what has landed. No lock held. */
+void sfs_vfs_make_room(struct sfs_vfs *vfs, bool hard);
 /* Room in the catalog for a few rows (it is asked before anything is changed). */
 int sfs_vfs_catalog_room(struct sfs_vfs *vfs, uint64_t bytes);
 

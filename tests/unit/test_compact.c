@@ -2,6 +2,7 @@
 #include "tests/unit/vfs_fixture.h"
 
 #include "fs/job/compact.h"
+#include "fs/pool/pool_impl.h"
 
 static uint64_t used(struct fixture *f)
 {
@@ -154,4 +155,68 @@ Test(compact, while_files_are_changed_and_cloned, .timeout = 60)
 {
     for (unsigned seed = 3; seed < 7; seed++)
         in_sim(seed, body_changes);
+}
+
+/* --- rows of parity groups --------------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t held(struct fixture *f)
+{
+    uint64_t *ids, bytes = 0;
+    unsigned n;
+    cr_assert_eq(sfs_group_ids(sfs_pool_data(f->pool), &ids, &n), 0);
+    for (unsigned i = 0; i < n; i++) {
+        struct sfs_group_info g;
+        cr_assert_eq(sfs_group_info(sfs_pool_data(f->pool), ids[i], &g), 0);
+        bytes += g.held_bytes;
+    }
+    if (n)
+        free(ids);
+    return bytes;
+}
+
+/* Several files, most blocks of each overwritten in random order, which leaves a little in every row: rows come free all the same. */
+static void body_rows(struct fixture *f)
+{
+    static struct model m;
+    m = (struct model){0};
+    enum sfs_resiliency r = SFS_PARITY;
+    struct sfs_space_settings s = {.resiliency = &r};
+    struct sfs_error err = {0};
+    make_pool(f, (unsigned[]){64, 64, 64, 64}, 4);
+    open_pool(f);
+    cr_assert_eq(sfs_pool_space_create(f->pool, "s", &s, &err), 0, "%s", err.text);
+    close_pool(f);
+    model_mount(&m, f);
+    for (unsigned i = 0; i < 8; i++)
+        cr_assert_eq(model_write(&m, model_create(&m), 0, 1024), 0);
+    cr_assert_eq(sfs_vfs_sync(m.vfs), 0);
+    int space = sfs_volume_space_id(f->vol);
+    uint64_t live = 8ull * 1024 * BLOCK;
+    cr_assert_leq(held(f), live * 11 / 10);
+    for (unsigned i = 0; i < 2500; i++) {
+        cr_assert_eq(model_write(&m, &m.v[sfs_env_rand(f->env) % 8], (uint32_t)(sfs_env_rand(f->env) % 1024), 1), 0);
+        if (i % 250 == 249)
+            cr_assert_eq(sfs_vfs_sync(m.vfs), 0);
+    }
+    struct sfs_compaction c = {.d = sfs_pool_data(f->pool)};
+    uint64_t before = held(f), moved = 0;
+    for (unsigned i = 0; i < 6; i++) { /* as the housekeeper does */
+        int rc = sfs_compact(&c, space);
+        cr_assert(rc == 0 || rc == -ENOSPC, "%d", rc); /* no row is spent on less than a row: where nothing can land any more it stops */
+        cr_assert_eq(sfs_compact_rows(&c, space), 0);
+        moved += c.rewritten_bytes;
+    }
+    cr_assert_gt(moved, 0);
+    cr_assert_leq(held(f), live * 13 / 10, "%llu held for %llu, %llu before", (unsigned long long)held(f), (unsigned long long)live, (unsigned long long)before);
+    cr_assert(!sfs_compact_rows_due(c.d, space));
+    sfs_sim_vanish(f->world, "b"); /* and is there without any one disk */
+    model_check(&m);
+    sfs_sim_return(f->world, "b");
+    sfs_pool_look_after_disks(f->pool, true);
+    end(&m, f);
+}
+
+Test(compact, rows_of_which_little_is_left_come_free)
+{
+    in_sim(11, body_rows);
 }

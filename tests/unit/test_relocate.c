@@ -410,13 +410,15 @@ Test(relocate, a_disk_fails_at_every_sync, .timeout = 120)
 
 /* --- targets that lie, and sources that are bad -------------------------------------------------------------------------------------------------------- */
 
+static enum sfs_resiliency lost_in;
+
 static void body_lost_write(struct fixture *f)
 {
     static struct model m;
     struct sfs_relocate_result r;
     uint64_t bad, lost;
     m = (struct model){0};
-    make(f, (unsigned[]){64, 64, 64}, 3, SFS_MIRROR2, false);
+    make(f, (unsigned[]){64, 64, 64}, 3, lost_in, false);
     prepare(&m, f);
     sfs_sim_lose_write_at(f->world, "a", sweep_now.at);
     cr_assert_eq(move_all(f, &r), 0);
@@ -429,8 +431,17 @@ static void body_lost_write(struct fixture *f)
 
 Test(relocate, a_write_that_was_lost_is_found_by_comparing, .timeout = 60)
 {
+    lost_in = SFS_MIRROR2;
     for (sweep_now.at = 1; sweep_now.at <= 6; sweep_now.at++)
-        in_sim(sweep_now.at, body_lost_write);
+        in_sim(8, body_lost_write);
+}
+
+/* One of three columns is parity, on each disk in turn: nobody reads it until a disk is lost. */
+Test(relocate, a_parity_that_was_lost_is_found_by_comparing, .timeout = 120)
+{
+    lost_in = SFS_PARITY;
+    for (sweep_now.at = 1; sweep_now.at <= 12; sweep_now.at++)
+        in_sim(8, body_lost_write);
 }
 
 static void body_damaged(struct fixture *f)

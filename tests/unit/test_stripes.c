@@ -410,6 +410,51 @@ Test(stripes, a_full_space_is_emptied_and_filled_again)
     each_shape(60, 5, body_fill);
 }
 
+/* --- more disks ------------------------------------------------------------------------------------------------------------------------------- */
+
+static unsigned widest(struct fixture *f)
+{
+    uint64_t *ids;
+    unsigned n, most = 0;
+    cr_assert_eq(sfs_group_ids(sfs_pool_data(f->pool), &ids, &n), 0);
+    for (unsigned i = 0; i < n; i++) {
+        struct sfs_group_info g;
+        cr_assert_eq(sfs_group_info(sfs_pool_data(f->pool), ids[i], &g), 0);
+        if (g.resiliency == kind && g.columns > most)
+            most = g.columns;
+    }
+    if (n)
+        free(ids);
+    return most;
+}
+
+/* Groups are open and nearly empty when the disk comes. */
+static void body_wider(struct fixture *f)
+{
+    begin(f, 64);
+    struct file t;
+    file_open(&t, f);
+    cr_assert_eq(file_write_many(&t, 2), 0);
+    commit(f);
+    cr_assert_eq(widest(f), ndisks);
+    struct sfs_disk_spec spec = {.path = "sim:n"};
+    struct sfs_error err = {0};
+    cr_assert_eq(sfs_sim_add(f->world, "n", 64ull << 20, SFS_MEDIA_SSD), 0);
+    cr_assert_eq(sfs_pool_disk_add(f->pool, &spec, 1, false, NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(sfs_volume_write_unit_bytes(f->vol), (ndisks + 1 - sfs_resiliency_parity(kind)) * (256u << 10));
+    cr_assert_eq(file_write_many(&t, 4), 0);
+    cr_assert_eq(widest(f), ndisks + 1, "the next write runs over %u disks, not %u", widest(f), ndisks + 1);
+    commit(f);
+    cr_assert_eq(file_check(&t), 0);
+    file_close(&t);
+    close_pool(f);
+}
+
+Test(stripes, an_added_disk_makes_new_writes_wider_at_once)
+{
+    each_shape(70, 5, body_wider);
+}
+
 /* --- capacity -------------------------------------------------------------------------------------------------------------------------------- */
 
 /* Filling to the last, in whole MiB; returns what was stored. */
@@ -453,7 +498,8 @@ static void body_yield(struct fixture *f)
     struct file t;
     file_open(&t, f);
     uint64_t stored = fill_up(f, &t);
-    cr_assert_geq(stored + 2 * MIB, promised * 99 / 100, "%s on %u disks: %llu of %llu promised", sfs_resiliency_name(kind), ndisks, (unsigned long long)stored, (unsigned long long)promised);
+    /* In calls of whole MiB, each of which may leave a gap at the end of its rows; unit/test_capacity fills through a vfs, exactly. */
+    cr_assert_geq(stored + 3 * MIB, promised * 99 / 100, "%s on %u disks: %llu of %llu promised", sfs_resiliency_name(kind), ndisks, (unsigned long long)stored, (unsigned long long)promised);
     /* Beside the reserve, what lands takes a slab or two more than in rows. */
     cr_assert_geq(stored + formula / 256 + 6 * MIB, formula, "%s on %u disks of %llu MiB: %llu of %llu", sfs_resiliency_name(kind), ndisks, (unsigned long long)(raw / MIB),
                   (unsigned long long)stored, (unsigned long long)formula);
