@@ -1,7 +1,7 @@
 /* Changing how a space is laid out while it is in use, and making the layout of a pool as good as it can be: the settings change at once, jobs move what is there (fs/job/convert.h).
  *
  *   convert    space=N   groups of the space that are laid out otherwise than its settings say
- *   optimize             the same for all spaces, groups that are narrower than new ones would be, and an even spread of slabs
+ *   optimize             the same for all spaces, groups that are narrower than new ones would be, files that lie scattered or are compressed otherwise than set, and an even spread of slabs
  *
  * Nothing but the settings has to be remembered: which groups are left follows from them. */
 #include "fs/pool/pool_impl.h"
@@ -13,7 +13,10 @@
 #include "fs/base/size.h"
 #include "fs/data/outdated.h"
 #include "fs/job/convert.h"
+#include "fs/job/defrag.h"
 #include "fs/job/evacuate.h"
+
+#define SPACES_MAX 256u
 
 static int space_of(struct sfs_job *j)
 {
@@ -38,15 +41,34 @@ int sfs_pool_run_convert(struct sfs_job *j, void *ctx)
     return 0;
 }
 
+static int defragment_all(struct sfs_job *j, struct sfs_pool *p, struct sfs_defragmented *done)
+{
+    int ids[SPACES_MAX], rc = 0;
+    unsigned n = sfs_volume_ids(p->data, ids, SPACES_MAX);
+    for (unsigned i = 0; !rc && i < n; i++)
+        rc = sfs_defragment(j, ids[i], done);
+    return rc;
+}
+
 int sfs_pool_run_optimize(struct sfs_job *j, void *ctx)
 {
-    (void)ctx;
+    struct sfs_defragmented done = {0};
+    char size[16];
     int rc = sfs_convert(j, 0, true);
     if (!rc)
-        rc = sfs_rebalance(j);
+        rc = defragment_all(j, ctx, &done);
+    if (rc == -ENOSPC)
+        sfs_job_says(j, "there is no room to store scattered files anew. Add a disk or free space");
     if (!rc)
-        sfs_job_says(j, "everything is laid out as the settings say, over all disks");
-    return rc;
+        rc = sfs_rebalance(j);
+    if (rc)
+        return rc;
+    if (done.unmounted)
+        sfs_job_says(j, "everything is laid out as the settings say, over all disks; %s of %llu files that lay scattered, or were compressed otherwise, were stored anew. Files of %u spaces that aren't mounted were left as they are", sfs_size_format(done.bytes, size),
+                     (unsigned long long)done.files, done.unmounted);
+    else
+        sfs_job_says(j, "everything is laid out as the settings say, over all disks; %s of %llu files that lay scattered, or were compressed otherwise, were stored anew", sfs_size_format(done.bytes, size), (unsigned long long)done.files);
+    return 0;
 }
 
 /* Lock `admin` held. Could the space be converted to `row`? 0, or refused with the numbers. */
