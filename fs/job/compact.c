@@ -222,7 +222,8 @@ static int sparse_rows_of(struct sfs_compaction *c, uint64_t group, unsigned per
 {
     struct sfs_group_info g;
     struct sfs_relocate_result r;
-    if (sfs_group_info(c->d, group, &g) || g.held_bytes - g.used_bytes < g.held_bytes / 16)
+    /* An open one is left: to move out of it is to seal it, and what is free in it was promised to writers. */
+    if (sfs_group_info(c->d, group, &g) || g.state == SFS_GROUP_OPEN || g.held_bytes - g.used_bytes < g.held_bytes / 16)
         return 0;
     int rc = sfs_relocate_group(c->d, group, SFS_RELOCATE_SPARSE_ROWS(percent), c->progress, c->ctx, &r);
     c->rewritten_bytes += r.bytes;

@@ -33,7 +33,7 @@ static void pack(struct sfs_vfs *vfs)
 
     if (!sfs_group_ids(vfs->data, &ids, &n)) {
         for (unsigned k = 0; k < n; k++)
-            if (!sfs_group_info(vfs->data, ids[k], &g) && g.space == vfs->space && g.held_bytes > g.used_bytes)
+            if (!sfs_group_info(vfs->data, ids[k], &g) && g.space == vfs->space && g.state == SFS_GROUP_SEALED && g.held_bytes > g.used_bytes)
                 (void)sfs_relocate_group(vfs->data, ids[k], SFS_RELOCATE_SPARSE_ROWS(50) | SFS_RELOCATE_UNRESERVED, NULL, NULL, &r);
         if (n)
             free(ids);

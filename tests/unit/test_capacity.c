@@ -103,6 +103,8 @@ static void body_fill(struct fixture *f)
     cr_assert_eq(sfs_vfs_sync(m.vfs), 0);
     file = create(&m, "full");
     uint64_t third = fill(file, 3);
+    if (sfs_resiliency_parity(kind)) /* a landing group more, which was made while slabs were plenty, costs rows of its slabs */
+        slack += 2ull * MIB;
     cr_assert_geq(third + slack, best, "%s: emptied, %llu KiB went in, not %llu", what, (unsigned long long)third >> 10, (unsigned long long)best >> 10);
     sfs_vfs_release(file);
     cr_assert_eq(model_unmount(&m), 0);
