@@ -120,7 +120,7 @@ static void report_bad(struct verify *v)
     if (p.count)
         sfs_check_settle(v->c, &p, sfs_check_writes(v->c) ? SFS_OUTCOME_MENDED : SFS_OUTCOME_FOUND);
     if (v->unwhole)
-        sfs_check_note(v->c, "%u slab groups miss slabs (disks that are missing, or slabs that were given up): `spacesfs heal %s` builds them anew.", v->unwhole, v->c->result->pool);
+        sfs_check_note(v->c, "%u slab group%s slabs (disks that are missing, or slabs that were given up): `spacesfs heal %s` builds them anew.", v->unwhole, v->unwhole == 1 ? " misses" : "s miss", v->c->result->pool);
 }
 
 /* Files whose data has no good copy: nothing can be done but to say which. */

@@ -382,6 +382,7 @@ static int make_slabs(struct sfs_data *d, struct picked *p)
             continue;
         }
         SFS_LOCK(d);
+        m = sfs_member_find(d, p->disk[i]); /* it may have been removed meanwhile */
         if (rc == -EBUSY)
             p->disk[i] = 0;  /* claimed by the metadata area: the slot stays taken */
         else if (rc != -ENODEV && m)

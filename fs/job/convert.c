@@ -65,19 +65,20 @@ static int round_of(struct conversion *c, const struct sfs_outdated *v, unsigned
 static int blocked(struct conversion *c, unsigned groups)
 {
     char size[16];
+    const char *are = groups == 1 ? " is" : "s are";
     if (c->why == -ENOSPC) {
-        sfs_job_says(c->j, "%u slab groups are left: there is no room for more in the new layout. Add a disk or free space", groups);
+        sfs_job_says(c->j, "%u slab group%s left: there is no room for more in the new layout. Add a disk or free space", groups, are);
         return c->why;
     }
     if (c->why) {
-        sfs_job_says(c->j, "%u slab groups are left: slab group %llu: %s", groups, (unsigned long long)c->where, strerror(-c->why));
+        sfs_job_says(c->j, "%u slab group%s left: slab group %llu: %s", groups, are, (unsigned long long)c->where, strerror(-c->why));
         return c->why;
     }
     if (c->damaged) {
         sfs_job_says(c->j, "%s cannot be read from any disk that is here, and stays in the old layout. Connect disks that are away, or see `spacesfs damage`", sfs_size_format(c->damaged, size));
         return -EINVAL;
     }
-    sfs_job_says(c->j, "%u slab groups are left, which are in use just now", groups);
+    sfs_job_says(c->j, "%u slab group%s left, in use just now", groups, are);
     return -EAGAIN;
 }
 

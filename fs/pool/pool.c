@@ -579,7 +579,7 @@ static int open_found(struct sfs_pool *p, const struct sfs_discovery *d, enum sf
     unsigned all, lost;
     count_groups(p, 0, &all, &lost);
     if (lost)
-        sfs_pool_event(p, "error", "data-missing", "", "%u slab groups have no copy of some of their data on the disks that are here: reading that data gives an error until a disk with it returns", lost);
+        sfs_pool_tell_missing(p, lost);
     rc = start(p, !no_jobs);
     if (!rc)
         sfs_pool_save_registry(p);

@@ -145,6 +145,7 @@ void sfs_pool_want_recheck(struct sfs_pool *p);
 /* watch.c: events when redundancy is lost and is back, and when the pool or a space fills up. The maintainer's */
 void sfs_pool_watch_begin(struct sfs_pool *p); /* before it: what is so when the pool is opened is no news */
 void sfs_pool_watch(struct sfs_pool *p);
+void sfs_pool_tell_missing(struct sfs_pool *p, uint64_t groups); /* the event; any thread */
 /* jobs.c */
 int sfs_pool_jobs_open(struct sfs_pool *p, bool go_on);
 void sfs_pool_apply_rate(struct sfs_pool *p);

@@ -16,6 +16,12 @@ static const unsigned steps[] = {70, 80, 90, 95};
 
 /* --- redundancy -------------------------------------------------------------------------------------------------------------------------------- */
 
+void sfs_pool_tell_missing(struct sfs_pool *p, uint64_t groups)
+{
+    sfs_pool_event(p, "error", "data-missing", "", "%llu slab group%s no copy of some of %s data on the disks that are here: reading that data gives an error until a disk with it returns. `spacesfs damage %s` lists the files",
+                   (unsigned long long)groups, groups == 1 ? " has" : "s have", groups == 1 ? "its" : "their", p->name);
+}
+
 static void watch_redundancy(struct sfs_pool *p)
 {
     struct sfs_pool_watch *w = &p->watch;
@@ -33,11 +39,10 @@ static void watch_redundancy(struct sfs_pool *p)
     if (n)
         free(ids);
     if (w->known && degraded > lost && !w->degraded)
-        sfs_pool_event(p, "warning", "degraded", "", "%llu slab groups have fewer copies than they should: all of their data can be read, but another loss may cost some. `spacesfs status %s` says what is done about it",
-                       (unsigned long long)(degraded - lost), p->name);
+        sfs_pool_event(p, "warning", "degraded", "", "%llu slab group%s fewer copies than %s should: all of %s data can be read, but another loss may cost some. `spacesfs status %s` says what is done about it",
+                       (unsigned long long)(degraded - lost), degraded - lost == 1 ? " has" : "s have", degraded - lost == 1 ? "it" : "they", degraded - lost == 1 ? "its" : "their", p->name);
     if (w->known && lost && !w->missing)
-        sfs_pool_event(p, "error", "data-missing", "", "%llu slab groups have no copy of some of their data on the disks that are here: reading that data gives an error until a disk with it returns. `spacesfs damage %s` lists the files",
-                       (unsigned long long)lost, p->name);
+        sfs_pool_tell_missing(p, lost);
     if (w->known && !degraded && (w->degraded || w->missing))
         sfs_pool_event(p, "info", "redundancy-restored", "", "everything has full redundancy again");
     w->degraded = degraded > 0;

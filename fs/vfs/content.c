@@ -75,9 +75,9 @@ static int from_map(struct sfs_inode *i, uint64_t pos, uint64_t end, uint8_t *ou
 }
 
 /* The first run that overlaps [pos, end). */
-static struct sfs_run *run_next(struct sfs_inode *i, uint64_t pos, uint64_t end)
+static struct sfs_inode_run *run_next(struct sfs_inode *i, uint64_t pos, uint64_t end)
 {
-    struct sfs_run *r, *best = NULL;
+    struct sfs_inode_run *r, *best = NULL;
 
     TAILQ_FOREACH(r, &i->runs, link)
         if (r->off < end && r->off + (uint64_t)r->nblocks * SFS_BLOCK > pos && (!best || r->off < best->off))
@@ -87,7 +87,7 @@ static struct sfs_run *run_next(struct sfs_inode *i, uint64_t pos, uint64_t end)
 
 static int from_runs(struct sfs_inode *i, uint64_t pos, uint64_t end, uint8_t *out, struct gather *g)
 {
-    struct sfs_run *r;
+    struct sfs_inode_run *r;
 
     while (pos < end && (r = run_next(i, pos, end))) {
         if (r->off > pos) {

@@ -189,9 +189,9 @@ bool sfs_flush_inline(struct sfs_inode *i)
 }
 
 /* Lock held. */
-static int take_run(struct sfs_inode *i, uint64_t off, unsigned nblocks, struct sfs_run **out)
+static int take_run(struct sfs_inode *i, uint64_t off, unsigned nblocks, struct sfs_inode_run **out)
 {
-    struct sfs_run *r = malloc(sizeof(*r) + nblocks * sizeof(struct sfs_extent));
+    struct sfs_inode_run *r = malloc(sizeof(*r) + nblocks * sizeof(struct sfs_extent));
 
     if (!r)
         return -ENOMEM;
@@ -213,14 +213,14 @@ static int take_run(struct sfs_inode *i, uint64_t off, unsigned nblocks, struct 
     return 0;
 }
 
-static void drop_extents(struct sfs_inode *i, struct sfs_run *r)
+static void drop_extents(struct sfs_inode *i, struct sfs_inode_run *r)
 {
     for (unsigned k = 0; k < r->nextents; k++)
         sfs_stored_unref(i->vfs->data, r->extents[k].stored);
 }
 
 /* Lock held: the run has been written. */
-static void land_run(struct sfs_inode *i, struct sfs_run *r)
+static void land_run(struct sfs_inode *i, struct sfs_inode_run *r)
 {
     struct sfs_vfs *vfs = i->vfs;
 
@@ -243,7 +243,7 @@ static void land_run(struct sfs_inode *i, struct sfs_run *r)
 }
 
 /* Lock held: W4. */
-static void fail_run(struct sfs_inode *i, struct sfs_run *r, int error)
+static void fail_run(struct sfs_inode *i, struct sfs_inode_run *r, int error)
 {
     struct sfs_vfs *vfs = i->vfs;
     unsigned restored = 0;
@@ -269,7 +269,7 @@ static void fail_run(struct sfs_inode *i, struct sfs_run *r, int error)
 #define BATCH_MAX_BYTES (16u << 20) /* … or more, where that is what fills stripes */
 
 struct batch {
-    struct sfs_run **v;
+    struct sfs_inode_run **v;
     unsigned n, cap;
     uint64_t bytes, want;    /* want: enough */
 };
@@ -314,7 +314,7 @@ static int batch_add(struct batch *b, struct sfs_inode *i, uint64_t off, unsigne
 
     if (b->n == b->cap) {
         unsigned cap = b->cap ? b->cap * 2 : 8;
-        struct sfs_run **v = realloc(b->v, cap * sizeof(struct sfs_run *));
+        struct sfs_inode_run **v = realloc(b->v, cap * sizeof(struct sfs_inode_run *));
         if (!v)
             return -ENOMEM;
         b->v = v;
@@ -362,7 +362,7 @@ static int batch_take(struct batch *b, struct sfs_inode *i, uint64_t limit, bool
     return any;
 }
 
-static int land_stored(struct sfs_inode *i, struct sfs_run *r, int rc)
+static int land_stored(struct sfs_inode *i, struct sfs_inode_run *r, int rc)
 {
     if (!rc && !i->dead) {
         rc = sfs_map_prepare(&i->map, r->nextents);
@@ -396,7 +396,7 @@ static int batch_store(struct batch *b, struct sfs_vfs *vfs)
 
         sfs_mutex_lock(&i->lock);
         for (; k < b->n && b->v[k]->inode == i; k++) {
-            struct sfs_run *r = b->v[k];
+            struct sfs_inode_run *r = b->v[k];
 
             r->nextents = items ? items[k].n : 0;
             int rc = land_stored(i, r, items ? items[k].result : -ENOMEM);
@@ -437,7 +437,7 @@ static int flush_step(struct sfs_inode *i, uint64_t limit, bool also_full)
 
 static bool run_from_before(struct sfs_inode *i, uint64_t limit)
 {
-    struct sfs_run *r;
+    struct sfs_inode_run *r;
 
     TAILQ_FOREACH(r, &i->runs, link)
         if (r->stamp <= limit)

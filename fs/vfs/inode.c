@@ -156,7 +156,7 @@ void sfs_inode_mark_pending(struct sfs_inode *i)
 
 bool sfs_inode_run_overlaps(struct sfs_inode *i, uint64_t from, uint64_t to)
 {
-    struct sfs_run *r;
+    struct sfs_inode_run *r;
 
     TAILQ_FOREACH(r, &i->runs, link)
         if (r->off < to && r->off + (uint64_t)r->nblocks * SFS_BLOCK > from)

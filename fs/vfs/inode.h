@@ -27,8 +27,8 @@
 struct sfs_vfs;
 
 /* Blocks that are being written. */
-struct sfs_run {
-    TAILQ_ENTRY(sfs_run) link;
+struct sfs_inode_run {
+    TAILQ_ENTRY(sfs_inode_run) link;
     uint64_t off, stamp;
     uint32_t len;            /* bytes; the last block may end early, at the end of the file */
     unsigned nblocks;
@@ -37,7 +37,7 @@ struct sfs_run {
     unsigned nextents;
     struct sfs_extent extents[]; /* as many as there are blocks: none is shorter */
 };
-TAILQ_HEAD(sfs_run_list, sfs_run);
+TAILQ_HEAD(sfs_inode_run_list, sfs_inode_run);
 
 /* Lists that an inode can be on; being on one holds a reference (but the lru, which means that there is
  * none). */
@@ -86,7 +86,7 @@ struct sfs_inode {
     unsigned syncing;        /* fsyncs under way */
     struct sfs_map map;
     struct sfs_dirty dirty;
-    struct sfs_run_list runs;
+    struct sfs_inode_run_list runs;
     uint8_t *inline_data;
     uint32_t inline_len;
     bool inline_stored;      /* the catalog has inline contents */
