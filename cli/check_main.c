@@ -26,7 +26,7 @@ static const char usage[] =
     "  -n, --no          change nothing, only say what is wrong\n"
     "  -p, -a, --preen   mend what can be mended without losing anything\n"
     "  -y, --yes         mend everything that can be mended\n"
-    "  -f, -v            accepted and ignored: every check is a full one\n"
+    "  -f, -r, -v, -C[FD]  accepted and ignored, for fsck(8): every check is a full one\n"
     "      --data        read and verify every copy of all data, too\n"
     "      --snapshots   list the snapshots of the catalog, and what repairs have saved\n"
     "      --restore NAME  go back to one of them\n"
@@ -62,7 +62,7 @@ static int parse(int argc, char **argv, struct args *a)
 {
     int c;
     a->opts.mode = SFS_CHECK_ASK;
-    while ((c = getopt_long(argc, argv, "npyafvhV", long_options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "npyafrvC::hV", long_options, NULL)) != -1) {
         switch (c) {
         case 'n':
             a->opts.mode = SFS_CHECK_LOOK;
@@ -78,7 +78,9 @@ static int parse(int argc, char **argv, struct args *a)
             a->modes++;
             break;
         case 'f':
+        case 'r':
         case 'v':
+        case 'C':
             break;
         case OPT_DATA:
             a->opts.data = true;

@@ -34,6 +34,14 @@ static void geo_parity(sqlite3_context *ctx, int n, sqlite3_value **v)
     sqlite3_result_int64(ctx, r >= 0 && r <= 4 ? a->geo.parity(r) : 0);
 }
 
+static void prop_ok(sqlite3_context *ctx, int n, sqlite3_value **v)
+{
+    struct sfs_audit *a = sqlite3_user_data(ctx);
+    const char *key = (const char *)sqlite3_value_text(v[0]), *value = (const char *)sqlite3_value_text(v[1]);
+    (void)n;
+    sqlite3_result_int(ctx, key && value && (!a->geo.prop_ok || a->geo.prop_ok(key, value)));
+}
+
 static void name_cookie(sqlite3_context *ctx, int n, sqlite3_value **v)
 {
     struct sfs_audit *a = sqlite3_user_data(ctx);
@@ -48,7 +56,7 @@ static int add_functions(struct sfs_audit *a)
         const char *name;
         int args;
         void (*fn)(sqlite3_context *, int, sqlite3_value **);
-    } functions[] = {{"geo_capacity", 3, geo_capacity}, {"geo_copies", 1, geo_copies}, {"geo_parity", 1, geo_parity}, {"name_cookie", 1, name_cookie}};
+    } functions[] = {{"geo_capacity", 3, geo_capacity}, {"geo_copies", 1, geo_copies}, {"geo_parity", 1, geo_parity}, {"name_cookie", 1, name_cookie}, {"prop_ok", 2, prop_ok}};
     int rc = SQLITE_OK;
     for (unsigned i = 0; i < sizeof(functions) / sizeof(functions[0]) && rc == SQLITE_OK; i++)
         rc = sqlite3_create_function_v2(a->db, functions[i].name, functions[i].args, SQLITE_UTF8 | SQLITE_DETERMINISTIC, a, functions[i].fn, NULL, NULL, NULL);
@@ -59,9 +67,11 @@ static int add_functions(struct sfs_audit *a)
 
 static const char temp_tables[] =
     "CREATE TEMP TABLE found (a INTEGER, b INTEGER, c INTEGER, t, ino INTEGER);"
+    "CREATE TEMP TABLE own (uuid BLOB, zero INTEGER, name TEXT, one INTEGER);"
     "CREATE TEMP TABLE label (uuid BLOB PRIMARY KEY, name TEXT, capacity INTEGER, listed INTEGER);"
     "CREATE TEMP TABLE present (uuid BLOB, slot INTEGER, PRIMARY KEY (uuid, slot)) WITHOUT ROWID;"
     "CREATE TEMP TABLE claimed (uuid BLOB, slot INTEGER, PRIMARY KEY (uuid, slot)) WITHOUT ROWID;"
+    "CREATE TEMP TABLE proof (grp INTEGER, col INTEGER, copy INTEGER, good INTEGER, PRIMARY KEY (grp, col, copy)) WITHOUT ROWID;"
     "CREATE TEMP TABLE dying AS SELECT id FROM main.space WHERE destroying = 1";
 
 static int open_db(struct sfs_audit *a, struct sfs_error *err)
@@ -139,6 +149,12 @@ static int insert(struct sfs_audit *a, const char *sql, const struct sfs_uuid *u
     rc = sfs_db_errno(a->db, rc);
     sqlite3_finalize(st);
     return rc;
+}
+
+int sfs_audit_pool(struct sfs_audit *a, const struct sfs_uuid *uuid, const char *name)
+{
+    int rc = sfs_db_exec(a->db, "DELETE FROM temp.own");
+    return rc ? rc : insert(a, "INSERT INTO temp.own (uuid, zero, name, one) VALUES (?1, ?2, ?3, ?4)", uuid, name, 0, 1);
 }
 
 int sfs_audit_disk(struct sfs_audit *a, const struct sfs_uuid *uuid, const char *name, uint64_t capacity_slabs, bool listed)

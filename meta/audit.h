@@ -18,6 +18,8 @@
 
 /* In the order in which they are looked for: what comes later relies on what comes before. */
 enum sfs_fault {
+    SFS_FAULT_POOL_ROW,         /* its uuid or name isn't what the labels say */
+    SFS_FAULT_PROP_BAD,         /* a property that nobody could have set */
     SFS_FAULT_DISK_UUID,        /* the row of a disk doesn't bear the uuid of the disk of that name */
     SFS_FAULT_DISK_BAD,         /* columns out of range */
     SFS_FAULT_DISK_CAPACITY,    /* not what the label says */
@@ -83,17 +85,52 @@ struct sfs_audit_geometry {
     unsigned (*copies)(int64_t resiliency);  /* only asked about what can be */
     unsigned (*parity)(int64_t resiliency);
     void *ctx;
+    bool (*prop_ok)(const char *key, const char *value); /* may a property have that value? One that isn't known may. NULL: any may */
 };
 /* Checks version and feature bits as sfs_catalog_open does. readonly: finding only. r and the functions must outlive it. */
 int sfs_audit_open(struct sfs_env *env, struct sfs_replicas *r, const struct sfs_audit_geometry *geo, bool readonly, struct sfs_audit **out, struct sfs_error *err);
 void sfs_audit_close(struct sfs_audit *a); /* NULL is fine */
 
+/* What the labels say of the pool. Without it that isn't compared. */
+int sfs_audit_pool(struct sfs_audit *a, const struct sfs_uuid *uuid, const char *name);
 /* What the disks say: of each disk that is there its label, then for a directory the slots that have a file (all of them: listed = true), for an image those that the metadata area has claimed. */
 int sfs_audit_disk(struct sfs_audit *a, const struct sfs_uuid *uuid, const char *name, uint64_t capacity_slabs, bool listed);
 int sfs_audit_slot_present(struct sfs_audit *a, const struct sfs_uuid *disk, uint32_t slot);
 int sfs_audit_slot_claimed(struct sfs_audit *a, const struct sfs_uuid *disk, uint32_t slot);
 /* Slots with a file of which no row knows: fn for each. */
 int sfs_audit_slots_unknown(struct sfs_audit *a, int (*fn)(void *ctx, const struct sfs_uuid *disk, uint32_t slot), void *ctx);
+
+/* A slab as its row says; only such whose geometry can be. */
+struct sfs_audit_slab {
+    int64_t grp;
+    unsigned col, copy;
+    uint32_t slot;
+    int resiliency;
+    unsigned columns;
+    uint32_t interleave;
+    struct sfs_uuid disk;
+};
+/* fn for each slab that the catalog places on a disk; stops at non-zero and returns it. fn may ask for extents, and say what is proven. */
+int sfs_audit_slabs_on(struct sfs_audit *a, const struct sfs_uuid *disk, int (*fn)(void *ctx, const struct sfs_audit_slab *s), void *ctx);
+/* The same for those whose slot is another's, too; those of one slot come together. Forgets what was proven. */
+int sfs_audit_slabs_contested(struct sfs_audit *a, int (*fn)(void *ctx, const struct sfs_audit_slab *s), void *ctx);
+/* How many of its checksums that slab's slot holds: SFS_FAULT_SLAB_TWICE leaves it to the one with most, else the youngest. -1: can't be told now, nothing is to be done about it. */
+int sfs_audit_slab_proven(struct sfs_audit *a, const struct sfs_audit_slab *s, int64_t good);
+/* What is stored in a group: bytes [off, off + slen) of it, checksummed as csum (8 bytes each, little-endian) says. */
+#define SFS_AUDIT_BLOCK 4096u
+struct sfs_audit_extent {
+    uint64_t off;
+    uint32_t slen;
+    int codec;
+    const uint8_t *csum;
+    unsigned ncsum;
+};
+int sfs_audit_group_extents(struct sfs_audit *a, int64_t grp, int (*fn)(void *ctx, const struct sfs_audit_extent *e), void *ctx);
+struct sfs_audit_disk_row {
+    uint64_t capacity_slabs;
+    int kind;
+};
+int sfs_audit_disk_find(struct sfs_audit *a, const struct sfs_uuid *disk, struct sfs_audit_disk_row *out); /* -ENOENT */
 
 /* SQLite's own check of the database's structure, and its tables against schema.sql: fn for each complaint. *n: how many. */
 int sfs_audit_integrity(struct sfs_audit *a, void (*fn)(void *ctx, const char *text), void *ctx, uint64_t *n);

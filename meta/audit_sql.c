@@ -1,8 +1,8 @@
 /* How each fault is found and mended (audit.h). Order and dependence: the enum's. What later finders rely on (every slab has a group, every name an inode ...) holds only once earlier faults are mended; without mending they may show more
  * than there is, never less.
  *
- * Functions: geo_capacity(resiliency, columns, interleave), geo_copies(resiliency), geo_parity(resiliency), name_cookie(name). Temporary tables: found; label(uuid, name, capacity, listed), present(uuid, slot), claimed(uuid, slot): what the
- * disks say; dying(id): spaces that are being destroyed, whose contents need not hold together. */
+ * Functions: geo_capacity(resiliency, columns, interleave), geo_copies(resiliency), geo_parity(resiliency), name_cookie(name), prop_ok(key, value). Temporary tables: found; own(uuid, name): what the labels say of the pool; label(uuid, name, capacity, listed), present(uuid, slot), claimed(uuid, slot): what the
+ * disks say; proof(grp, col, copy, good): what reading them has proven; dying(id): spaces that are being destroyed, whose contents need not hold together. */
 #include "meta/audit_impl.h"
 
 #define FOUND "INSERT INTO temp.found(a, b, c, t, ino) "
@@ -21,6 +21,14 @@
 #define FIRST_SPACE "(SELECT min(id) FROM space)"
 
 const struct sfs_audit_rule sfs_audit_rules[SFS_FAULT_COUNT] = {
+    /* t = the name that it says */
+    [SFS_FAULT_POOL_ROW] = {
+        .find = FOUND "SELECT 1, 0, 0, coalesce((SELECT name FROM pool WHERE id = 1), ''), 0 FROM temp.own o WHERE NOT EXISTS (SELECT 1 FROM pool p WHERE p.id = 1 AND p.uuid = o.uuid AND p.name = o.name)",
+        .mend = "UPDATE pool SET uuid = (SELECT uuid FROM temp.own), name = (SELECT name FROM temp.own) WHERE id = 1"},
+    /* t = key */
+    [SFS_FAULT_PROP_BAD] = {
+        .find = FOUND "SELECT 0, 0, 0, key, 0 FROM prop WHERE " BYTES("key") " NOT BETWEEN 1 AND 63 OR " BYTES("value") " > 255 OR instr(key || value, char(0)) OR NOT prop_ok(key, value)",
+        .mend = "DELETE FROM prop WHERE key IN (SELECT t FROM temp.found)"},
     /* a = disk; t = name */
     [SFS_FAULT_DISK_UUID] = {
         .find = FOUND "SELECT d.id, 0, 0, d.name, 0 FROM disk d JOIN temp.label l ON l.name = d.name WHERE l.uuid <> d.uuid "
@@ -96,9 +104,10 @@ const struct sfs_audit_rule sfs_audit_rules[SFS_FAULT_COUNT] = {
     [SFS_FAULT_SLAB_CLAIMED] = {
         .find = FOUND "SELECT s.grp, s.col, s.copy, d.name, 0 FROM slab s JOIN disk d ON d.id = s.disk JOIN temp.claimed x ON x.uuid = d.uuid AND x.slot = s.slot",
         .mend = NO_SLAB},
-    [SFS_FAULT_SLAB_TWICE] = { /* the youngest group keeps it */
-        .find = FOUND "SELECT s.grp, s.col, s.copy, d.name, 0 FROM (SELECT grp, col, copy, disk, row_number() OVER (PARTITION BY disk, slot ORDER BY grp DESC, col, copy) AS k "
-                      "FROM slab NOT INDEXED WHERE disk <> 0) s JOIN disk d ON d.id = s.disk WHERE k > 1",
+    [SFS_FAULT_SLAB_TWICE] = { /* the one whose bytes are there keeps it; where that is none, the youngest group */
+        .find = FOUND "SELECT s.grp, s.col, s.copy, d.name, 0 FROM (SELECT t.grp, t.col, t.copy, t.disk, min(coalesce(p.good, 0)) OVER (PARTITION BY t.disk, t.slot) AS least, "
+                      "row_number() OVER (PARTITION BY t.disk, t.slot ORDER BY coalesce(p.good, 0) DESC, t.grp DESC, t.col, t.copy) AS k "
+                      "FROM slab t NOT INDEXED LEFT JOIN temp.proof p ON p.grp = t.grp AND p.col = t.col AND p.copy = t.copy WHERE t.disk <> 0) s JOIN disk d ON d.id = s.disk WHERE k > 1 AND least >= 0",
         .mend = "DROP INDEX IF EXISTS slab_slot; " NO_SLAB},
     [SFS_FAULT_SLAB_SAME_DISK] = { /* only where all is there: else the second one may be needed */
         .find = FOUND "SELECT s.grp, s.col, s.copy, d.name, 0 FROM slab s JOIN slab_group g ON g.id = s.grp JOIN disk d ON d.id = s.disk "

@@ -99,6 +99,11 @@ static void probe(struct recovery *v, unsigned i)
         p->found = FOUND_NONE;
         return;
     }
+    if (p->wal_bytes > SFS_WAL_SANE_BYTES) {
+        p->found = FOUND_DAMAGED;
+        p->rc = -EUCLEAN;
+        return;
+    }
     int rc = look(v, i, false);
     p->rc = rc;
     p->found = rc == 0 ? FOUND_GOOD : rc == -EUCLEAN ? FOUND_DAMAGED : FOUND_FAILED;

@@ -64,6 +64,8 @@ static int load_wal_image(struct sfs_replicas *r)
     int64_t size = sfs_store_size(s, SFS_WAL_FILE);
     if (size < 0)
         return (int)size;
+    if (size > SFS_WAL_SANE_BYTES)
+        return -EUCLEAN;
     free(r->wal_image);
     r->wal_image = malloc(size ? (size_t)size : 1);
     if (!r->wal_image)

@@ -135,6 +135,9 @@ bool sfs_wal_sums_check(struct sfs_wal_sum *sums, uint64_t off, const void *data
 size_t sfs_wal_sums_span(struct sfs_wal_sum *sums, uint64_t off, size_t max);
 void sfs_wal_sums_clear(struct sfs_wal_sum **sums);
 
+/* A WAL is held in memory when it is looked at, and its size is a disk's word: one beyond this counts as damaged. It grows to a quarter of that at most (README.md, a commit). */
+#define SFS_WAL_SANE_BYTES (1ll << 30)
+
 /* --- wal_mend.c --- */
 /* Looks through the WAL of stores[self] and has `put` replace what is bad in it by what another store has good; *mended: how many pieces that was. Ends at the first frame that no
  * store has good. Returns what put or reading stores[self] failed with. */

@@ -64,7 +64,7 @@ static int tell_disk(struct sfs_check *c, const struct sfs_check_disk *d)
 
 static int tell_disks(struct sfs_check *c)
 {
-    int rc = 0;
+    int rc = sfs_audit_pool(c->audit, &c->found.pool, c->result->pool);
     for (unsigned i = 0; !rc && i < c->ndisks; i++)
         if (c->disks[i].disk)
             rc = tell_disk(c, &c->disks[i]);
@@ -136,7 +136,9 @@ static int check_fault(struct sfs_check *c, enum sfs_fault fault, struct lines *
 {
     const struct sfs_check_words *w = &sfs_check_words[fault];
     uint64_t n;
-    int rc = sfs_audit_find(c->audit, fault, &n);
+    int rc = fault == SFS_FAULT_SLAB_TWICE ? sfs_check_judge_contested(c) : 0;
+    if (!rc)
+        rc = sfs_audit_find(c->audit, fault, &n);
     if (rc || !n)
         return rc;
     l->n = 0;
@@ -180,18 +182,10 @@ struct unknown {
     bool freeing;
 };
 
-static struct sfs_check_disk *disk_of(struct sfs_check *c, const struct sfs_uuid *uuid)
-{
-    for (unsigned i = 0; i < c->ndisks; i++)
-        if (sfs_uuid_equal(&c->disks[i].uuid, uuid))
-            return &c->disks[i];
-    return NULL;
-}
-
 static int take_unknown(void *ctx, const struct sfs_uuid *uuid, uint32_t slot)
 {
     struct unknown *u = ctx;
-    struct sfs_check_disk *d = disk_of(u->c, uuid);
+    struct sfs_check_disk *d = sfs_check_disk_of(u->c, uuid);
     char text[SFS_NAME_MAX + 40];
     u->n++;
     if (!d)
@@ -222,7 +216,7 @@ static int free_unknown(struct sfs_check *c, struct lines *l)
 
 int sfs_check_open_audit(struct sfs_check *c)
 {
-    struct sfs_audit_geometry geo = {geo_capacity, geo_copies, geo_parity, c};
+    struct sfs_audit_geometry geo = {geo_capacity, geo_copies, geo_parity, c, sfs_pool_prop_ok};
     return sfs_audit_open(c->env, c->replicas, &geo, !sfs_check_writes(c), &c->audit, c->err);
 }
 
@@ -231,6 +225,8 @@ static int check_once(struct sfs_check *c, struct lines *l, bool *usable)
 {
     int rc = sfs_check_open_audit(c);
     *usable = rc != -EUCLEAN;
+    if (!rc)
+        rc = sfs_check_lost_labels(c);
     if (!rc)
         rc = tell_disks(c);
     if (!rc)

@@ -1,4 +1,4 @@
-/* Inside of fs/check: check.c (the order of things), disks.c (labels), replicas.c (the catalog's copies), catalog.c (the rules), problems.c (words), shared.c and data.c (copies of extents), snapshots.c (listing them). */
+/* Inside of fs/check: check.c (the order of things), disks.c (labels), labels.c (lost ones), proof.c (what a slab holds), replicas.c (the catalog's copies), catalog.c (the rules), problems.c (words), shared.c and data.c (copies of extents), snapshots.c (listing them). */
 #ifndef SFS_CHECK_CHECK_IMPL_H
 #define SFS_CHECK_CHECK_IMPL_H
 
@@ -71,6 +71,21 @@ int sfs_check_open_disk(struct sfs_check *c, struct sfs_check_disk *d); /* one t
 void sfs_check_close_disks(struct sfs_check *c);
 int sfs_check_write_labels(struct sfs_check *c, bool new_epoch);
 unsigned sfs_check_stores(struct sfs_check *c, bool replicas_only, struct sfs_store *out);
+
+struct sfs_check_disk *sfs_check_disk_of(struct sfs_check *c, const struct sfs_uuid *uuid); /* NULL: none of ours */
+
+/* labels.c: with the audit open, before it is told what the disks say. Disks whose label is made anew, or could be, are open afterwards. */
+int sfs_check_lost_labels(struct sfs_check *c);
+
+/* proof.c: with the audit open */
+#define SFS_CHECK_PROOFS 64u /* checksums compared for one slab */
+struct sfs_check_proof {
+    unsigned good, bad;
+};
+/* Compares up to `most` checksums of what should lie in the slab with what does. -ENODEV, -ETIMEDOUT: the disk is gone. */
+int sfs_check_prove_slab(struct sfs_check *c, struct sfs_disk *disk, const struct sfs_audit_slab *s, unsigned most, struct sfs_check_proof *out);
+/* Tells the audit which of the slabs that share a slot are there. */
+int sfs_check_judge_contested(struct sfs_check *c);
 
 /* replicas.c */
 int sfs_check_open_replicas(struct sfs_check *c);

@@ -21,6 +21,14 @@ static struct sfs_check_disk *add_disk(struct sfs_check *c, const struct sfs_uui
     return d;
 }
 
+struct sfs_check_disk *sfs_check_disk_of(struct sfs_check *c, const struct sfs_uuid *uuid)
+{
+    for (unsigned i = 0; i < c->ndisks; i++)
+        if (sfs_uuid_equal(&c->disks[i].uuid, uuid))
+            return &c->disks[i];
+    return NULL;
+}
+
 static const struct sfs_found *found_of(const struct sfs_check *c, const struct sfs_uuid *uuid)
 {
     for (unsigned i = 0; i < c->found.n; i++)

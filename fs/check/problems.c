@@ -11,6 +11,8 @@
 #define LOST "give the bytes up: reading them is an I/O error from now on, the rest of the file is kept"
 
 const struct sfs_check_words sfs_check_words[SFS_FAULT_COUNT] = {
+    [SFS_FAULT_POOL_ROW] = {"pool-row", "The pool's name or uuid in the catalog, other than on the labels", "the catalog says {t}", "take both from the labels", LOSS},
+    [SFS_FAULT_PROP_BAD] = {"property-bad", "Properties of the pool that nobody could have set", "{t}", "put them back to what is usual", SAFE},
     [SFS_FAULT_DISK_UUID] = {"disk-uuid", "Disks that the catalog knows under another uuid", "{t}: the catalog doesn't have the uuid that its label says", "take the uuid from the label", SAFE},
     [SFS_FAULT_DISK_BAD] = {"disk-bad", "Disks whose row in the catalog makes no sense", "disk {a} ({t})", "set what makes no sense to what is usual", SAFE},
     [SFS_FAULT_DISK_CAPACITY] = {"disk-capacity", "Disks of another size than the catalog says", "{t}: it has {b} slots, the catalog says {c}", "take the size from the label", SAFE},
@@ -24,7 +26,7 @@ const struct sfs_check_words sfs_check_words[SFS_FAULT_COUNT] = {
     [SFS_FAULT_SLAB_DISK] = {"slab-disk", "Slabs on a disk that the pool doesn't have", "slab {b}.{c} of group {a}: on disk {t}", NO_SLAB, SAFE},
     [SFS_FAULT_SLAB_SLOT] = {"slab-slot", "Slabs beyond the end of their disk", "slab {b}.{c} of group {a}: on {t}", NO_SLAB, LOSS},
     [SFS_FAULT_SLAB_CLAIMED] = {"slab-claimed", "Slabs where a disk keeps its metadata", "slab {b}.{c} of group {a}: on {t}", NO_SLAB, LOSS},
-    [SFS_FAULT_SLAB_TWICE] = {"slab-twice", "Slabs that share their place on a disk with another", "slab {b}.{c} of group {a}: on {t}", "leave the place to the youngest, and take the others for missing", LOSS},
+    [SFS_FAULT_SLAB_TWICE] = {"slab-twice", "Slabs that share their place on a disk with another", "slab {b}.{c} of group {a}: on {t}", "leave the place to the one whose checksums hold there (to the youngest, where they don't tell), and take the others for missing", LOSS},
     [SFS_FAULT_SLAB_SAME_DISK] = {"slab-same-disk", "Slabs on a disk that holds another of the same group: less redundancy than promised", "slab {b}.{c} of group {a}: on {t}", NO_SLAB, SAFE},
     [SFS_FAULT_SLAB_ROW] = {"slab-row", "Slabs of which the catalog doesn't say where they are", "slab {b}.{c} of group {a}", NO_SLAB, SAFE},
     [SFS_FAULT_SLAB_ABSENT] = {"slab-absent", "Slabs that are not on their disk", "slab {b}.{c} of group {a}: not on {t}", NO_SLAB, LOSS},

@@ -37,6 +37,8 @@ bool sfs_member_online(const struct sfs_member *m)
 /* Slots that an image's metadata area has claimed are taken. */
 static void mark_claimed(struct sfs_member *m)
 {
+    if (sfs_disk_kind(m->disk) != SFS_DISK_IMAGE)
+        return;
     for (uint64_t s = 0; s < m->row.capacity_slabs; s++) {
         uint64_t bit = 1ull << (s % 64);
         if (!(m->slots[s / 64] & bit) && sfs_disk_slot_claimed(m->disk, (uint32_t)s)) {
@@ -53,7 +55,7 @@ bool sfs_member_takes_slabs(const struct sfs_member *m)
 
 int sfs_member_add(struct sfs_data *d, const struct sfs_disk_row *row, struct sfs_disk *disk)
 {
-    if (row->capacity_slabs > UINT32_MAX)
+    if (row->capacity_slabs > SFS_SLOTS_MAX)
         return -EUCLEAN;
     struct sfs_member *m = calloc(1, sizeof(*m));
     if (!m)

@@ -90,20 +90,22 @@ int sfs_backend_init(struct sfs_backend *b, const struct sfs_backend_ops *ops, s
 void sfs_backend_set_label(struct sfs_backend *b, const struct sfs_label *l);
 void sfs_backend_fini(struct sfs_backend *b);
 
-/* Opening and formatting, one set a kind. *label gets what was read; open mends a damaged copy unless
- * readonly. */
-int sfs_dir_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label,
+/* Opening and formatting, one set a kind. *label gets what was read (assume: is what counts, see struct sfs_disk_opts);
+ * open mends a damaged copy unless readonly. */
+int sfs_dir_open(struct sfs_env *env, const char *path, bool readonly, bool assume, struct sfs_label *label,
                  struct sfs_backend **out, struct sfs_error *err);
 int sfs_dir_format(struct sfs_env *env, const char *path, uint64_t want_bytes, bool force,
                    struct sfs_label *label, struct sfs_error *err);
 int sfs_dir_wipe(const char *path, const struct sfs_uuid *pool, struct sfs_error *err);
-int sfs_image_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label,
+int sfs_image_open(struct sfs_env *env, const char *path, bool readonly, bool assume, struct sfs_label *label,
                    struct sfs_backend **out, struct sfs_error *err);
 int sfs_image_format(struct sfs_env *env, const char *path, uint64_t want_bytes, bool force,
                      struct sfs_label *label, struct sfs_error *err);
 int sfs_image_wipe(struct sfs_env *env, const char *path, const struct sfs_uuid *pool, struct sfs_error *err);
-int sfs_sim_open(struct sfs_sim_world *w, const char *path, bool readonly, struct sfs_label *label,
+int sfs_sim_open(struct sfs_sim_world *w, const char *path, bool readonly, bool assume, struct sfs_label *label,
                  struct sfs_backend **out, struct sfs_error *err);
+/* Of a label that is to be assumed: rc is what reading the disk's own gave. 0, or -EEXIST with words. */
+int sfs_disk_may_assume(const char *path, int rc, struct sfs_error *err);
 int sfs_sim_format(struct sfs_sim_world *w, const char *path, uint64_t want_bytes, bool force,
                    struct sfs_label *label, struct sfs_error *err);
 int sfs_sim_wipe(struct sfs_sim_world *w, const char *path, const struct sfs_uuid *pool,

@@ -19,7 +19,9 @@
 int sfs_dir_openat(int dir_fd, const char *name, int flags)
 {
     struct stat st;
-    /* O_NONBLOCK: a planted FIFO must not hang us. */
+    /* Looked at before it is opened, for opening a planted device has effects; O_NONBLOCK in case of a FIFO that comes in between. */
+    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
+        return -EUCLEAN;
     int fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
     if (fd < 0)
         return errno == ELOOP || errno == EISDIR || errno == ENXIO ? -EUCLEAN : -errno;
@@ -305,16 +307,35 @@ static int open_top(const char *path, int *out, struct sfs_error *err)
     return 0;
 }
 
-static int open_label(struct sfs_dir *d, const char *path, struct sfs_label *label, struct sfs_error *err)
+/* *stale as labels_read's. */
+static int own_label(struct sfs_dir *d, const char *path, struct sfs_label *label, bool *stale, struct sfs_error *err)
 {
     struct sfs_error why = {0};
-    struct stat st;
-    bool stale;
-    int rc = labels_read(d->top_fd, label, &stale, &why);
+    int rc = labels_read(d->top_fd, label, stale, &why);
     if (rc == -ENOENT)
         return sfs_error_set(err, rc, "%s is not a disk of a pool: it has no label.", path);
+    return rc == 0 ? 0 : sfs_error_set(err, rc, "%s: %s", path, why.text[0] ? why.text : strerror(-rc));
+}
+
+/* The label is given: only when there is none that could be read. */
+static int assumed_label(struct sfs_dir *d, const char *path, struct sfs_error *err)
+{
+    bool stale;
+    struct sfs_label *own = malloc(sizeof *own);
+    if (!own)
+        return sfs_error_set(err, -ENOMEM, "Out of memory.");
+    int rc = sfs_disk_may_assume(path, labels_read(d->top_fd, own, &stale, NULL), err);
+    free(own);
+    return rc;
+}
+
+static int open_label(struct sfs_dir *d, const char *path, bool assume, struct sfs_label *label, struct sfs_error *err)
+{
+    struct stat st;
+    bool stale = false;
+    int rc = assume ? assumed_label(d, path, err) : own_label(d, path, label, &stale, err);
     if (rc != 0)
-        return sfs_error_set(err, rc, "%s: %s", path, why.text[0] ? why.text : strerror(-rc));
+        return rc;
     if (fstat(d->top_fd, &st) != 0)
         return sfs_error_set(err, -errno, "%s cannot be reached: %s.", path, strerror(errno));
     d->dev = st.st_dev;
@@ -327,7 +348,7 @@ static int open_label(struct sfs_dir *d, const char *path, struct sfs_label *lab
     return 0;
 }
 
-int sfs_dir_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label,
+int sfs_dir_open(struct sfs_env *env, const char *path, bool readonly, bool assume, struct sfs_label *label,
                  struct sfs_backend **out, struct sfs_error *err)
 {
     struct sfs_dir *d = calloc(1, sizeof *d);
@@ -346,7 +367,7 @@ int sfs_dir_open(struct sfs_env *env, const char *path, bool readonly, struct sf
     if (rc == 0)
         rc = sfs_dir_lock(d->top_fd, path, false, &d->lock_fd, err);
     if (rc == 0)
-        rc = open_label(d, path, label, err);
+        rc = open_label(d, path, assume, label, err);
     if (rc == 0)
         rc = open_part(d, "slabs", &d->slabs_fd, err);
     if (rc == 0)

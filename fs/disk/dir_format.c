@@ -102,8 +102,8 @@ static int fill_capacity(int fd, const char *path, uint64_t want_bytes, struct s
                              sfs_size_format(want_bytes, want), sfs_size_format(free_bytes, have));
     uint64_t bytes = want_bytes ? want_bytes : usable_bytes;
     label->capacity_slabs = bytes / label->slab_bytes;
-    if (label->capacity_slabs > 1ull << 31)
-        label->capacity_slabs = 1ull << 31;
+    if (label->capacity_slabs > SFS_SLOTS_MAX)
+        label->capacity_slabs = SFS_SLOTS_MAX;
     if (label->capacity_slabs == 0)
         return sfs_error_set(err, -ENOSPC, "%s has %s to give, less than one slab of %s.", path,
                              sfs_size_format(bytes, have), sfs_size_format(label->slab_bytes, slab));

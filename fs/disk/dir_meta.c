@@ -67,6 +67,7 @@ int sfs_dir_meta_scan(struct sfs_dir *d)
 {
     struct dirent *e;
     struct stat st;
+    unsigned n = 0;
     int rc = 0;
     int fd = openat(d->catalog_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -80,6 +81,10 @@ int sfs_dir_meta_scan(struct sfs_dir *d)
         if (!sfs_meta_name_ok(e->d_name) ||
             fstatat(d->catalog_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
             continue;
+        if (n++ == SFS_MAP_FILES) { /* no pool has that many: not to be kept in memory */
+            rc = -EUCLEAN;
+            break;
+        }
         struct sfs_dir_meta *f = meta_new(e->d_name, (uint64_t)st.st_size);
         if (f)
             LIST_INSERT_HEAD(&d->metas, f, link);

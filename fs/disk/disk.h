@@ -50,6 +50,9 @@ struct sfs_disk_opts {
     bool readonly;
     uint64_t timeout_ns;           /* 0 = 30 s: longest time a request may take before the disk counts as stalled */
     unsigned workers;              /* threads for data I/O; 0 = 4 */
+    /* Instead of a label that is lost in both copies: the disk is opened as if it bore this one, an image laid out for its present size. Whether it is that disk is the caller's to find out; nothing of the label is written
+     * before sfs_disk_write_label. -EEXIST: it bears one that can be read, or something else's signature. Kind and layout are filled in; capacity_slabs must fit. */
+    const struct sfs_label *assume;
 };
 /* Opens by path (an absolute one: sfs_disk_check looks there again), takes the lock (one process: flock; -EBUSY with words when
  * another has it) and reads the label. A damaged front label is read from its copy and mended (not if readonly). */

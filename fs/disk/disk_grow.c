@@ -34,7 +34,7 @@ int sfs_disk_grow(struct sfs_disk *d, uint64_t slabs, struct sfs_error *err)
         return sfs_error_set(err, -EROFS, "%s is open read-only.", d->backend->path);
     if (slabs <= sfs_backend_slots(d->backend))
         return 0;
-    if (slabs > 1ull << 31)
+    if (slabs > SFS_SLOTS_MAX)
         return sfs_error_set(err, -EINVAL, "%s: %llu slabs are too many.", d->backend->path,
                              (unsigned long long)slabs);
     l = grown_label(d, slabs, err, &rc);

@@ -430,16 +430,46 @@ static int remember_identity(struct sfs_image *im)
     return 0;
 }
 
-static int open_label(struct sfs_image *im, const char *path, struct sfs_label *label, struct sfs_error *err)
+/* *stale as labels_read's. */
+static int own_label(struct sfs_image *im, const char *path, struct sfs_label *label, bool *stale, struct sfs_error *err)
 {
     struct sfs_error why = {0};
-    uint64_t size_bytes = 0;
-    bool stale;
-    int rc = labels_read(im->fd, label, &stale, &im->b.end_lost, &why);
+    int rc = labels_read(im->fd, label, stale, &im->b.end_lost, &why);
     if (rc == -ENOENT)
         return sfs_error_set(err, rc, "%s is not a disk of a pool: it has no label.", path);
+    return rc == 0 ? 0 : sfs_error_set(err, rc, "%s: %s", path, why.text[0] ? why.text : strerror(-rc));
+}
+
+/* The label is given: only when there is none that could be read, nor anything else's signature. */
+static int assumed_label(struct sfs_image *im, const char *path, struct sfs_label *label, struct sfs_error *err)
+{
+    char signature[64];
+    uint64_t size_bytes = 0;
+    bool stale, end_lost;
+    struct sfs_label *own = malloc(sizeof *own);
+    if (!own)
+        return sfs_error_set(err, -ENOMEM, "Out of memory.");
+    int rc = sfs_disk_may_assume(path, labels_read(im->fd, own, &stale, &end_lost, NULL), err);
+    free(own);
     if (rc != 0)
-        return sfs_error_set(err, rc, "%s: %s", path, why.text[0] ? why.text : strerror(-rc));
+        return rc;
+    rc = sfs_probe_signature(im->fd, signature, sizeof signature);
+    if (rc == 0 && signature[0])
+        return sfs_error_set(err, -EEXIST, "%s holds something else: %s.", path, signature);
+    if (rc == 0)
+        rc = sfs_image_size(im->fd, &size_bytes);
+    if (rc == 0)
+        rc = sfs_image_layout_again(label, size_bytes);
+    return rc == 0 ? 0 : sfs_error_set(err, rc, "%s can't be that disk: %s.", path, rc == -EUCLEAN ? "it is too small" : strerror(-rc));
+}
+
+static int open_label(struct sfs_image *im, const char *path, bool assume, struct sfs_label *label, struct sfs_error *err)
+{
+    uint64_t size_bytes = 0;
+    bool stale = false;
+    int rc = assume ? assumed_label(im, path, label, err) : own_label(im, path, label, &stale, err);
+    if (rc != 0)
+        return rc;
     if (label->kind != SFS_DISK_IMAGE)
         return sfs_error_set(
             err, -EUCLEAN,
@@ -469,7 +499,7 @@ static int open_label(struct sfs_image *im, const char *path, struct sfs_label *
     return 0;
 }
 
-int sfs_image_open(struct sfs_env *env, const char *path, bool readonly, struct sfs_label *label,
+int sfs_image_open(struct sfs_env *env, const char *path, bool readonly, bool assume, struct sfs_label *label,
                    struct sfs_backend **out, struct sfs_error *err)
 {
     struct sfs_image *im = calloc(1, sizeof *im);
@@ -494,7 +524,7 @@ int sfs_image_open(struct sfs_env *env, const char *path, bool readonly, struct 
         sfs_error_set(err, rc, "%s cannot be reached: %s.", path, strerror(-rc));
         goto fail;
     }
-    rc = open_label(im, path, label, err);
+    rc = open_label(im, path, assume, label, err);
     if (rc != 0)
         goto fail;
     im->slot_dirty = calloc(sfs_backend_slots(&im->b), 1);

@@ -68,6 +68,8 @@ void sfs_image_wrote(struct sfs_image *im);
 int sfs_image_flush(struct sfs_image *im, struct sfs_request *rq);
 
 /* image_format.c */
+/* The layout that an image of that size was given when it was formatted; -EUCLEAN when label->capacity_slabs don't fit. */
+int sfs_image_layout_again(struct sfs_label *label, uint64_t image_bytes);
 bool sfs_image_layout_ok(const struct sfs_label *l);
 uint32_t sfs_image_max_claims(const struct sfs_image_layout *y, uint64_t slab_bytes);
 

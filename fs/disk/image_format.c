@@ -68,8 +68,8 @@ static void layout_make(struct sfs_label *l, uint64_t image_bytes)
                             image_bytes > 1ull << 30 ? 1u << 20 : 4096);
     uint64_t end = sfs_image_copy_off(image_bytes);
     l->capacity_slabs = end > y->slots_off ? (end - y->slots_off) / l->slab_bytes : 0;
-    if (l->capacity_slabs > 1ull << 31)
-        l->capacity_slabs = 1ull << 31;
+    if (l->capacity_slabs > SFS_SLOTS_MAX)
+        l->capacity_slabs = SFS_SLOTS_MAX;
 }
 
 bool sfs_image_layout_ok(const struct sfs_label *l)
@@ -90,6 +90,16 @@ bool sfs_image_layout_ok(const struct sfs_label *l)
     return y->meta_off >= y->map_off + 2ull * y->map_bytes &&
            y->slots_off >= y->meta_off + (uint64_t)y->base_chunks * y->chunk_bytes &&
            l->capacity_slabs <= (end - y->slots_off) / l->slab_bytes;
+}
+
+int sfs_image_layout_again(struct sfs_label *label, uint64_t image_bytes)
+{
+    uint64_t slabs = label->capacity_slabs;
+    layout_make(label, image_bytes);
+    if (slabs == 0 || slabs > label->capacity_slabs)
+        return -EUCLEAN;
+    label->capacity_slabs = slabs;
+    return 0;
 }
 
 static int zero_range(int fd, uint64_t off, uint64_t end)

@@ -144,7 +144,7 @@ static bool body_decode(const struct sfs_label_disk *d, struct sfs_label *l)
         return false;
     if (l->slab_bytes < 4096 || l->slab_bytes > 1ull << 40 || (l->slab_bytes & (l->slab_bytes - 1)) != 0)
         return false;
-    if (l->capacity_slabs < 1 || l->capacity_slabs > 1ull << 31 ||
+    if (l->capacity_slabs < 1 || l->capacity_slabs > SFS_SLOTS_MAX ||
         l->capacity_slabs > (1ull << 62) / l->slab_bytes)
         return false;
     if (!text_decode(l->pool_name, sizeof l->pool_name, d->pool_name, sizeof d->pool_name) ||

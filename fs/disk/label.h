@@ -11,6 +11,7 @@
 #define SFS_LABEL_HISTORY 64  /* ids of earlier epochs kept */
 #define SFS_LABEL_PEERS 64    /* disks of a pool at most */
 #define SFS_PATH_BYTES 512
+#define SFS_SLOTS_MAX (1ull << 28) /* slots of a disk: tables with an entry for each are kept in memory, and gone through */
 
 enum sfs_disk_kind { SFS_DISK_DIR = 1, SFS_DISK_IMAGE = 2, SFS_DISK_SIM = 3 }; /* on-disk values */
 

@@ -123,6 +123,15 @@ static int label_usable(const char *path, enum sfs_disk_kind kind, const struct 
     return 0;
 }
 
+int sfs_disk_may_assume(const char *path, int rc, struct sfs_error *err)
+{
+    if (rc == -EUCLEAN || rc == -ENOENT)
+        return 0;
+    if (rc == 0 || rc == -EOPNOTSUPP)
+        return sfs_error_set(err, -EEXIST, "%s bears a label.", path);
+    return sfs_error_set(err, rc, "The label of %s cannot be read: %s.", path, strerror(-rc));
+}
+
 int sfs_disk_open(struct sfs_env *env, const char *path, const struct sfs_disk_opts *opts,
                   struct sfs_disk **out, struct sfs_error *err)
 {
@@ -135,12 +144,18 @@ int sfs_disk_open(struct sfs_env *env, const char *path, const struct sfs_disk_o
     struct sfs_label *label = malloc(sizeof *label);
     if (!label)
         return sfs_error_set(err, -ENOMEM, "Out of memory.");
+    bool assume = opts->assume != NULL;
+    if (assume) {
+        *label = *opts->assume;
+        label->kind = kind;
+        memset(&label->layout, 0, sizeof label->layout);
+    }
     if (kind == SFS_DISK_SIM)
-        rc = sfs_sim_open(opts->world, path, opts->readonly, label, &b, err);
+        rc = sfs_sim_open(opts->world, path, opts->readonly, assume, label, &b, err);
     else if (kind == SFS_DISK_DIR)
-        rc = sfs_dir_open(env, path, opts->readonly, label, &b, err);
+        rc = sfs_dir_open(env, path, opts->readonly, assume, label, &b, err);
     else
-        rc = sfs_image_open(env, path, opts->readonly, label, &b, err);
+        rc = sfs_image_open(env, path, opts->readonly, assume, label, &b, err);
     if (rc != 0)
         goto out;
     rc = label_usable(path, kind, label, opts->readonly, err);

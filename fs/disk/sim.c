@@ -318,10 +318,11 @@ static int label_read(const struct sfs_sim_disk *d, struct sfs_label *out, struc
     return sfs_label_decode(d->contents.label, out, err);
 }
 
-int sfs_sim_open(struct sfs_sim_world *w, const char *path, bool readonly, struct sfs_label *label,
+int sfs_sim_open(struct sfs_sim_world *w, const char *path, bool readonly, bool assume, struct sfs_label *label,
                  struct sfs_backend **out, struct sfs_error *err)
 {
     struct sfs_sim_disk *d;
+    struct sfs_label *own = NULL;
     int rc = find_lock(w, path, &d, err);
     if (rc != 0)
         return rc;
@@ -333,8 +334,14 @@ int sfs_sim_open(struct sfs_sim_world *w, const char *path, bool readonly, struc
     }
     if (d->open)
         rc = sfs_error_set(err, -EBUSY, "%s is in use: another process has its pool open.", path);
-    else
+    else if (!assume)
         rc = label_read(d, label, err);
+    else if (!(own = malloc(sizeof *own)))
+        rc = sfs_error_set(err, -ENOMEM, "Out of memory.");
+    else
+        rc = sfs_disk_may_assume(path, label_read(d, own, NULL), err);
+    if (rc == 0 && assume && label->capacity_slabs != d->contents.nslots)
+        rc = sfs_error_set(err, -EUCLEAN, "%s is of another size than the label.", path);
     if (rc != 0) {
         sim_destroy(&h->b);
         goto out;
@@ -348,6 +355,7 @@ int sfs_sim_open(struct sfs_sim_world *w, const char *path, bool readonly, struc
     d->open = true;
     *out = &h->b;
 out:
+    free(own);
     sfs_mutex_unlock(&w->m);
     return rc;
 }

@@ -27,6 +27,7 @@ void sfs_sim_return(struct sfs_sim_world *w, const char *name);          /* plug
 void sfs_sim_stall(struct sfs_sim_world *w, const char *name, bool on);  /* requests do not end (until off) */
 void sfs_sim_full(struct sfs_sim_world *w, const char *name, bool on);   /* slab_alloc and metadata growth: -ENOSPC */
 void sfs_sim_rot(struct sfs_sim_world *w, const char *name, uint32_t slot, uint64_t off, uint32_t len);  /* flips bits in a slab */
+void sfs_sim_lose_label(struct sfs_sim_world *w, const char *name);      /* its label can't be read any more */
 int sfs_sim_rot_meta(struct sfs_sim_world *w, const char *name, const char *file, uint64_t off, uint32_t len);
 void sfs_sim_misdirect_at(struct sfs_sim_world *w, const char *name, uint64_t nth_write); /* the nth slab write goes to another block of the same slab */
 void sfs_sim_lose_write_at(struct sfs_sim_world *w, const char *name, uint64_t nth_write);/* the nth slab write reports success and is dropped */

@@ -203,6 +203,13 @@ void sfs_sim_rot(struct sfs_sim_world *w, const char *name, uint32_t slot, uint6
     disk_unlock(w);
 }
 
+void sfs_sim_lose_label(struct sfs_sim_world *w, const char *name)
+{
+    struct sfs_sim_disk *d = disk_lock(w, name);
+    memset(d->contents.label + 8, 0xee, 512);
+    disk_unlock(w);
+}
+
 int sfs_sim_rot_meta(struct sfs_sim_world *w, const char *name, const char *file, uint64_t off, uint32_t len)
 {
     struct sfs_sim_disk *d = disk_lock(w, name);

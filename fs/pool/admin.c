@@ -316,6 +316,12 @@ static const struct property *property_named(const char *key, struct sfs_error *
     return NULL;
 }
 
+bool sfs_pool_prop_ok(const char *key, const char *value)
+{
+    const struct property *prop = property_named(key, NULL);
+    return !prop || prop->check(value, NULL) == 0;
+}
+
 int sfs_pool_prop_set(struct sfs_pool *p, const char *key, const char *value, struct sfs_error *err)
 {
     int rc = sfs_pool_writable(p, err);

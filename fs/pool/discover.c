@@ -247,9 +247,9 @@ static int by_path(struct search *s, const char *path, struct sfs_error *err)
         if (p->label_rc == -EOPNOTSUPP)
             rc = sfs_error_set(err, -EOPNOTSUPP, "%s was written by a newer spacesfs. Update this one.", path);
         else if (p->label_rc == -EUCLEAN)
-            rc = sfs_error_set(err, -EUCLEAN, "%s: its label is damaged, in both copies. Name another disk of the pool; the pool mends this one.", path);
+            rc = sfs_error_set(err, -EUCLEAN, "%s: its label is damaged, in both copies. Name the pool, or another disk of it: it works without this one as if it were missing. `spacesfs-check` of the unmounted pool makes the label anew.", path);
         else
-            rc = sfs_error_set(err, -ENOENT, "%s is not a disk of any pool (it bears no label). Name a pool, or a disk of one.", path);
+            rc = sfs_error_set(err, -ENOENT, "%s is not a disk of any pool (it bears no label). Name a pool, or a disk of one. If it has been one and its label is lost, `spacesfs-check POOL` makes that anew.", path);
     }
     free(p);
     /* Paths in labels and the registry are absolute, so that they mean something to everybody. */

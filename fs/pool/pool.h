@@ -205,6 +205,8 @@ int sfs_pool_job_wait(struct sfs_pool *p, uint64_t id, uint64_t timeout_ns, char
 
 /* Pool properties: "heal-delay" (duration), "job-rate" (auto, unlimited, or bytes a second), "error-limit" (errors after which a disk is retired; 0: never),
  * "scrub-every" (a duration, or off). */
+/* Pure: could it have been set? One that isn't known could. */
+bool sfs_pool_prop_ok(const char *key, const char *value);
 int sfs_pool_prop_set(struct sfs_pool *p, const char *key, const char *value, struct sfs_error *err);
 int sfs_pool_prop_get(struct sfs_pool *p, const char *key, char *out, size_t cap, struct sfs_error *err);
 

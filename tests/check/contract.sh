@@ -26,6 +26,33 @@ for name in fsck.spacesfs fsck.fuse.spacesfs; do
     "$name" -a "$T/d1/s" > said 2>&1 || { cat said; fail "$name PATH/s: $?"; }
 done
 
+say "through fsck(8), with what it and systemd pass on; a pool in use is 8 there, too"
+if [ "$(id -u)" -eq 0 ] && command -v fsck unshare > /dev/null; then
+    through_fsck() { # STATUS ARGS...: our programs are where fsck looks for them, for it alone
+        local want=$1 got=0
+        shift
+        unshare -m bash -c 'mkdir sbin work 2> /dev/null; mount -t overlay overlay -o "lowerdir=/sbin,upperdir=$PWD/sbin,workdir=$PWD/work" /sbin 2> /dev/null || exit 99
+            for name in fsck.spacesfs fsck.fuse.spacesfs; do ln -sf "$BIN/spacesfs-check" /sbin/$name; done; exec fsck "$@"' fsck "$@" > said 2>&1 < /dev/null || got=$?
+        [ $got -eq 99 ] || is "$got" "$want" "fsck $*: $(cat said)"
+    }
+    export BIN
+    for type in spacesfs fuse.spacesfs; do # it takes paths only
+        through_fsck 8 -t $type "$T/d1" # nobody to ask
+        through_fsck 0 -a -T -M -C3 -t $type "$T/d1"
+        through_fsck 0 -t $type "$T/d1/s" -- -p
+        through_fsck 0 -n -t $type "$T/d1/s"
+    done
+    spacesfs mount p/s m
+    through_fsck 8 -a -t spacesfs "$T/d1/s"
+    down m
+    poke "UPDATE inode SET nlink = 7 WHERE ino = (SELECT max(ino) FROM inode WHERE mode >> 12 = 8)" d1 d2
+    through_fsck 1 -a -t spacesfs "$T/d1"
+fi
+for options in -a -p '-a -C0' '-p -C' '-a -f -v -C7'; do
+    # shellcheck disable=SC2086 (several words)
+    fsck.spacesfs $options p/s > said 2>&1 || { cat said; fail "fsck.spacesfs $options p/s: $?"; }
+done
+
 say "used wrongly: 16; not there: 8; nobody to ask: 8"
 check 16
 check 16 --nonsense p

@@ -32,7 +32,7 @@ static unsigned parity(int64_t r)
 
 static int poke(struct sfs_env *env, const struct sfs_store *stores, unsigned n, const char *sql, struct sfs_error *err)
 {
-    static const struct sfs_audit_geometry geometry = {capacity, copies, parity, NULL};
+    static const struct sfs_audit_geometry geometry = {capacity, copies, parity, NULL, NULL};
     struct sfs_replicas *r = NULL;
     struct sfs_audit *a = NULL;
     int rc = sfs_replicas_open(env, stores, n, NULL, false, &r);

@@ -5,11 +5,11 @@ require_fuse
 require_free 1000
 page=$(realpath "$HERE/../../man/spacesfs-check.8")
 
-steps() { # HEADING: the commands below it, for this test's pool
-    awk -v want=".SS $1" '/^\.S[SH]/ { inside = $0 == want } inside && /^\.nf/ { code = 1; next } /^\.fi/ { code = 0 } inside && code { print }' "$page" |
-        sed -e 's/^ *//' -e 's/\\-/-/g' -e "s/\\btank\\b/p/g" -e "s|/path/of/a/disk|$T/d1|g" -e "s|/path/of/new/disk|$T/d9,size=1G|g" -e "s|/mnt\\b|$T/m|g" -e "s|/path/of/disk|$T/d|g" -e "s|/rescued|$T/rescued|g"
+steps() { # HEADING [N]: the commands below it (of the N-th block of them), for this test's pool
+    awk -v want=".SS $1" -v block="${2:-0}" '/^\.S[SH]/ { inside = $0 == want; n = 0 } inside && /^\.nf/ { code = 1; n++; next } /^\.fi/ { code = 0 } inside && code && (!block || block == n) { print }' "$page" |
+        sed -e 's/^ *//' -e 's/\\-/-/g' -e "s/\\btank\\b/p/g" -e "s|\\bp/space\\b|p/s|g" -e "s|\\bforget p other\\b|forget p d2|g" -e "s|/path/of/other/disk|$T/d2|g" -e "s|/path/of/a/disk|$T/d1|g" -e "s|/path/of/new/disk|$T/d9,size=1G|g" -e "s|/mnt\\b|$T/m|g" -e "s|/path/of/disk|$T/d|g" -e "s|/rescued|$T/rescued|g"
 }
-follow() { # HEADING: statuses 0, 1, 4 are those of a check that ran
+follow() { # HEADING [N]: statuses 0, 1, 4 are those of a check that ran
     local line ran=0 status
     while read -r line; do
         ran=$((ran + 1))
@@ -22,7 +22,7 @@ follow() { # HEADING: statuses 0, 1, 4 are those of a check that ran
             fail "\`$line\` ended with $status"
             ;;
         esac
-    done < <(steps "$1")
+    done < <(steps "$@")
     [ $ran -gt 0 ] || fail "the page has no steps for: $1"
 }
 rot() { # FILE PAGE...
@@ -84,6 +84,13 @@ clean p
 [ -e d1/.spacesfs/catalog/damaged.db ] || fail "the damaged catalog was not kept"
 again
 
+say "a disk has lost its label"
+for label in d2/.spacesfs/label d2/.spacesfs/label.copy; do printf 'rubbish%.0s' {1..600} | dd of=$label conv=notrunc status=none; done
+follow "A disk has lost its label"
+works
+clean p
+again
+
 say "the disks with the newest catalog are lost"
 rm -rf d1 d2 state/pools/p
 mkdir d1 d2 d3 d4 d5
@@ -107,6 +114,45 @@ down m
 rm -rf d? state/pools/p
 again
 check 0 -n "$T/d1"
+
+say "the pool is split"
+half() { # KEPT OTHER FILE: used alone
+    take "$2"
+    spacesfs mount p/s m -o wait=0
+    rm m/later
+    mkdir "m/$3"
+    down m
+    bring "$2"
+}
+half d1 d2 one
+half d2 d1 two
+refused 1 'was split' spacesfs mount p/s m -o wait=0
+check 8 -y p
+says 'was split'
+take d1
+follow "The pool is split" 1
+treecmp src rescued/s/a
+[ -d rescued/s/two ] || fail "what the other half had is not copied out"
+take d2
+bring d1
+follow "The pool is split" 2
+treecmp src m/a
+[ -d m/one ] && [ ! -e m/two ] || fail "the wrong half goes on"
+bring d2
+follow "The pool is split" 3
+down m
+works
+health_is p healthy || { cat status; fail "not healthy"; }
+check 0 --data -n p
+again
+
+say "files have lost their names"
+poke "DELETE FROM dentry WHERE name = CAST('a' AS BLOB)" d1 d2
+check 1 -y p
+spacesfs mount p/s m
+treecmp src m/lost+found/\#*
+down m
+again
 
 say "nothing else helps"
 poke "DELETE FROM space" d1 d2

@@ -28,7 +28,12 @@ static unsigned parity(int64_t r)
     return sfs_resiliency_parity((enum sfs_resiliency)r);
 }
 
-static const struct sfs_audit_geometry geometry = {capacity, copies, parity, NULL};
+static bool prop_ok(const char *key, const char *value)
+{
+    return strcmp(key, "known") != 0 || strcmp(value, "sense") == 0;
+}
+
+static const struct sfs_audit_geometry geometry = {capacity, copies, parity, NULL, prop_ok};
 
 /* Two disks; space 1 with root 16, directory 17, in it file 18 (an extent in mirror group 1), symlink 19, small file 20
  * with an xattr; directory 21 in directory 17; space 2 with root 22, empty, and the empty group 2. */
@@ -63,6 +68,10 @@ struct row {
 
 /* One or more for every fault. */
 static const struct row rows[] = {
+    {SFS_FAULT_POOL_ROW, "UPDATE pool SET uuid = x'ff000000000000000000000000000000'", "SELECT uuid = x'0102030405060708090a0b0c0d0e0f10' FROM pool"},
+    {SFS_FAULT_POOL_ROW, "UPDATE pool SET name = 'other'", "SELECT name = 'tank' FROM pool"},
+    {SFS_FAULT_PROP_BAD, "INSERT INTO prop VALUES ('known', 'nonsense'), ('unknown', 'x')", "SELECT count(*) = 1 FROM prop WHERE key = 'unknown'"},
+    {SFS_FAULT_PROP_BAD, "INSERT INTO prop VALUES ('known', 'sense'), ('', 'x'), ('long', printf('%300d', 1))", "SELECT count(*) = 1 FROM prop"},
     {SFS_FAULT_DISK_UUID, "UPDATE disk SET uuid = x'ff000000000000000000000000000000' WHERE id = 2", "SELECT uuid = x'a2000000000000000000000000000000' FROM disk WHERE id = 2"},
     {SFS_FAULT_DISK_BAD, "UPDATE disk SET usage = 77 WHERE id = 2", "SELECT usage = 0 FROM disk WHERE id = 2"},
     {SFS_FAULT_DISK_BAD, "UPDATE disk SET name = '', read_errors = -1 WHERE id = 2", "SELECT name = 'disk-2' FROM disk WHERE id = 2"},
@@ -159,6 +168,8 @@ static int64_t ask(struct fixture *x, const char *sql)
 static void tell_disks(struct sfs_audit *a)
 {
     struct sfs_uuid d1 = {{0xa1}}, d2 = {{0xa2}}, d3 = {{0xa3}};
+    struct sfs_uuid pool = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+    CHECK_RC(sfs_audit_pool(a, &pool, "tank"), 0);
     CHECK_RC(sfs_audit_disk(a, &d1, "d1", 8, true), 0);
     CHECK_RC(sfs_audit_disk(a, &d2, "d2", 8, false), 0);
     CHECK_RC(sfs_audit_disk(a, &d3, "d3", 8, false), 0);

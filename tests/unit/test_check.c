@@ -7,38 +7,54 @@
 
 #define DATA_BYTES (300u << 10)
 
-static void write_file(struct sfs_vfs *vfs, const char *name, uint8_t seed)
+static void write_bytes(struct sfs_vfs *vfs, const char *name, uint8_t seed, size_t bytes)
 {
     struct sfs_cred cred = {.privileged = true};
     struct stat st;
     struct sfs_file *file;
     size_t n;
-    uint8_t *data = malloc(DATA_BYTES);
-    for (size_t i = 0; i < DATA_BYTES; i++)
+    uint8_t *data = malloc(bytes);
+    for (size_t i = 0; i < bytes; i++)
         data[i] = (uint8_t)(i * 7 + i / 4096 + seed);
     cr_assert_eq(sfs_vfs_create(vfs, sfs_vfs_root(vfs), name, 0644, 0, &cred, &st, &file), 0);
-    cr_assert_eq(sfs_vfs_write(file, data, DATA_BYTES, 0, false, false, &n), 0);
-    cr_assert_eq(n, DATA_BYTES);
+    cr_assert_eq(sfs_vfs_write(file, data, bytes, 0, false, false, &n), 0);
+    cr_assert_eq(n, bytes);
     sfs_vfs_release(file);
     sfs_vfs_forget(vfs, st.st_ino, 1);
     free(data);
 }
 
-/* Three disks, a mirror with three files. */
-static void make_files(struct fixture *f)
+static void write_file(struct sfs_vfs *vfs, const char *name, uint8_t seed)
+{
+    write_bytes(vfs, name, seed, DATA_BYTES);
+}
+
+static unsigned ndisks = 3;
+
+/* A space with three files on so many disks. */
+static void make_files_on(struct fixture *f, unsigned n, enum sfs_resiliency r)
 {
     struct sfs_vfs *vfs;
     struct sfs_error err = {0};
-    make_pool(f, (const unsigned[]){16, 16, 16}, 3);
+    ndisks = n;
+    make_pool(f, (const unsigned[]){16, 16, 16, 16, 16, 16}, n);
     open_pool(f);
-    make_space(f, "s", SFS_MIRROR2);
+    make_space(f, "s", r);
     use_space(f, "s");
     cr_assert_eq(sfs_vfs_open(f->vol, NULL, &vfs, &err), 0, "%s", err.text);
     write_file(vfs, "one", 1);
     write_file(vfs, "two", 2);
     write_file(vfs, "three", 3);
+    if (sfs_resiliency_parity(r))
+        write_bytes(vfs, "rows", 4, 3u << 20); /* whole rows: what is smaller lands in a mirror */
     cr_assert_eq(sfs_vfs_close(vfs), 0);
     close_pool(f);
+}
+
+/* Three disks, a mirror with three files. */
+static void make_files(struct fixture *f)
+{
+    make_files_on(f, 3, SFS_MIRROR2);
 }
 
 static uint64_t geo(void *ctx, int64_t r, int64_t columns, int64_t interleave)
@@ -60,27 +76,29 @@ static unsigned parity(int64_t r)
 
 static void poke(struct fixture *f, const char *sql)
 {
-    static const struct sfs_audit_geometry geometry = {geo, copies, parity, NULL};
-    struct sfs_disk *disks[3];
-    struct sfs_store stores[3];
+    static const struct sfs_audit_geometry geometry = {geo, copies, parity, NULL, NULL};
+    struct sfs_disk *disks[6];
+    struct sfs_store stores[6];
+    unsigned n = 0;
     struct sfs_replicas *r;
     struct sfs_audit *a;
     struct sfs_error err = {0};
     struct sfs_disk_opts o = {.world = f->world, .workers = 1};
-    for (int i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < ndisks; i++) {
         char path[] = "sim:a";
         path[4] = (char)('a' + i);
         cr_assert_eq(sfs_disk_open(f->env, path, &o, &disks[i], &err), 0, "%s", err.text);
-        sfs_pool_store(disks[i], path + 4, i + 1, &stores[i]);
+        if (sfs_disk_meta_size(disks[i], SFS_CATALOG_FILE) > 0)
+            sfs_pool_store(disks[i], path + 4, (int)i + 1, &stores[n++]);
     }
-    cr_assert_eq(sfs_replicas_open(f->env, stores, 3, NULL, false, &r), 0);
+    cr_assert_eq(sfs_replicas_open(f->env, stores, n, NULL, false, &r), 0);
     cr_assert_eq(sfs_replicas_recover(r, &err), 0, "%s", err.text);
     cr_assert_eq(sfs_audit_open(f->env, r, &geometry, false, &a, &err), 0, "%s", err.text);
     cr_assert_eq(sfs_audit_exec(a, sql), 0, "%s", sql);
     cr_assert_eq(sfs_audit_commit(a), 0);
     sfs_audit_close(a);
     sfs_replicas_close(r);
-    for (int i = 0; i < 3; i++)
+    for (unsigned i = 0; i < ndisks; i++)
         sfs_disk_close(disks[i]);
 }
 
@@ -119,16 +137,14 @@ static unsigned check(struct fixture *f, enum sfs_check_mode mode, bool data, st
 
 static void save_all(struct fixture *f)
 {
-    sfs_sim_save(f->world, "a");
-    sfs_sim_save(f->world, "b");
-    sfs_sim_save(f->world, "c");
+    for (char name[] = "a"; name[0] < 'a' + (char)ndisks; name[0]++)
+        sfs_sim_save(f->world, name);
 }
 
 static void restore_all(struct fixture *f)
 {
-    sfs_sim_restore(f->world, "a");
-    sfs_sim_restore(f->world, "b");
-    sfs_sim_restore(f->world, "c");
+    for (char name[] = "a"; name[0] < 'a' + (char)ndisks; name[0]++)
+        sfs_sim_restore(f->world, name);
 }
 
 static const char many_faults[] =
@@ -137,41 +153,51 @@ static const char many_faults[] =
     "UPDATE extent SET grp = 999 WHERE ino = (SELECT ino FROM dentry WHERE name = CAST('three' AS BLOB)) AND off = 0;"
     "UPDATE space SET inodes = 55; UPDATE state SET next_ino = 3";
 
-static void killed_everywhere(struct fixture *f, bool kill_only)
+static const char many_faults_of_parity[] =
+    "DELETE FROM dentry WHERE name = CAST('one' AS BLOB); UPDATE inode SET nlink = 9 WHERE ino = (SELECT ino FROM dentry WHERE name = CAST('two' AS BLOB));"
+    "UPDATE space SET inodes = 55; UPDATE state SET next_ino = 3; INSERT INTO prop VALUES ('heal-delay', 'nonsense'); UPDATE pool SET name = 'other'";
+
+/* Damages what make_files made, then kills the tool (or the machine) at every write that it makes (every stride-th, where all data is read each time): run again, it mends all, and the next run is clean. */
+static void killed_everywhere(struct fixture *f, bool kill_only, void (*damage)(struct fixture *), bool data, unsigned stride, unsigned least)
 {
     struct seen seen;
-    make_files(f);
-    poke(f, many_faults);
+    damage(f);
     save_all(f);
-    unsigned status = check(f, SFS_CHECK_ALL, false, &seen);
+    unsigned status = check(f, SFS_CHECK_ALL, data, &seen);
     cr_assert_eq(status, SFS_CHECK_MENDED, "%u: %s", status, seen.text);
-    status = check(f, SFS_CHECK_LOOK, false, &seen);
+    status = check(f, SFS_CHECK_LOOK, data, &seen);
     cr_assert_eq(status, SFS_CHECK_CLEAN, "%u: %s", status, seen.text);
     unsigned points = 0;
-    for (uint64_t n = 1;; n++) {
+    for (uint64_t n = 1;; n += stride) {
         restore_all(f);
         sfs_sim_crash_at(f->world, n, kill_only);
-        check(f, SFS_CHECK_ALL, false, &seen);
+        check(f, SFS_CHECK_ALL, data, &seen);
         bool reached = sfs_sim_crashed(f->world);
         sfs_sim_crash_at(f->world, 0, kill_only);
         if (reached)
             sfs_sim_revive(f->world);
-        status = check(f, SFS_CHECK_ALL, false, &seen);
+        status = check(f, SFS_CHECK_ALL, data, &seen);
         cr_assert((status & ~(unsigned)SFS_CHECK_MENDED) == 0, "after %s at I/O %llu: %u: %s", kill_only ? "a kill" : "a crash", (unsigned long long)n, status, seen.text);
-        status = check(f, SFS_CHECK_LOOK, false, &seen);
+        status = check(f, SFS_CHECK_LOOK, data, &seen);
         cr_assert_eq(status, SFS_CHECK_CLEAN, "not clean after %s at I/O %llu: %u: %s", kill_only ? "a kill" : "a crash", (unsigned long long)n, status, seen.text);
         if (!reached)
             break;
         points++;
     }
-    cr_assert(points > 30, "only %u points", points);
+    cr_assert(points > least, "only %u points", points);
     open_pool(f);
     close_pool(f);
 }
 
+static void damage_rows(struct fixture *f)
+{
+    make_files(f);
+    poke(f, many_faults);
+}
+
 static void kills(struct fixture *f)
 {
-    killed_everywhere(f, true);
+    killed_everywhere(f, true, damage_rows, false, 1, 30);
 }
 
 Test(check, killed_at_every_write_it_can_be_run_again, .timeout = 200)
@@ -181,7 +207,7 @@ Test(check, killed_at_every_write_it_can_be_run_again, .timeout = 200)
 
 static void crashes(struct fixture *f)
 {
-    killed_everywhere(f, false);
+    killed_everywhere(f, false, damage_rows, false, 1, 30);
 }
 
 Test(check, crashed_at_every_write_it_can_be_run_again, .timeout = 200)
@@ -324,4 +350,221 @@ static void fall_back_killed(struct fixture *f)
 Test(check, killed_while_it_goes_back_it_can_be_run_again, .timeout = 200)
 {
     in_sim(6, fall_back_killed);
+}
+
+/* --- labels --- */
+
+static void heal(struct fixture *f)
+{
+    struct sfs_error err = {0};
+    cr_assert_eq(sfs_pool_heal(f->pool, true, &err), 0, "%s", err.text);
+}
+
+/* A disk whose label is lost is found by what is on it, and is whole again. */
+static void lost_label(struct fixture *f)
+{
+    struct seen seen;
+    struct sfs_pool_open_opts search = {.world = f->world};
+    struct sfs_error err = {0};
+    make_files(f);
+    sfs_sim_lose_label(f->world, "b");
+    cr_assert_eq(sfs_pool_open(f->env, "sim:b", &search, &f->pool, &err), -EUCLEAN);
+    cr_assert(strstr(err.text, "spacesfs-check"), "%s", err.text);
+    unsigned status = check(f, SFS_CHECK_LOOK, false, &seen);
+    cr_assert_eq(status, SFS_CHECK_LEFT, "%u: %s", status, seen.text);
+    cr_assert(strstr(seen.text, "not mended label-lost 1") && strstr(seen.text, "b (sim:b)"), "%s", seen.text);
+    status = check(f, SFS_CHECK_PREEN, false, &seen);
+    cr_assert_eq(status, SFS_CHECK_MENDED, "%u: %s", status, seen.text);
+    status = check(f, SFS_CHECK_LOOK, true, &seen);
+    cr_assert_eq(status, SFS_CHECK_CLEAN, "%u: %s", status, seen.text);
+    open_pool(f);
+    close_pool(f);
+    sfs_sim_lose_label(f->world, "b");
+    sfs_sim_lose_label(f->world, "c");
+    status = check(f, SFS_CHECK_ALL, false, &seen);
+    cr_assert_eq(status, SFS_CHECK_MENDED, "both others: %u: %s", status, seen.text);
+    cr_assert(strstr(seen.text, "b (sim:b)") && strstr(seen.text, "c (sim:c)"), "%s", seen.text);
+    status = check(f, SFS_CHECK_LOOK, true, &seen);
+    cr_assert_eq(status, SFS_CHECK_CLEAN, "%u: %s", status, seen.text);
+}
+
+Test(check, a_lost_label_is_made_anew)
+{
+    in_sim(7, lost_label);
+}
+
+/* One whose data is not what the catalog has is not taken for that disk. */
+static void foreign_label(struct fixture *f)
+{
+    struct seen seen;
+    make_files(f);
+    for (uint32_t slot = 0; slot < 16; slot++)
+        sfs_sim_rot(f->world, "b", slot, 0, 1u << 20);
+    sfs_sim_lose_label(f->world, "b");
+    unsigned status = check(f, SFS_CHECK_ALL, false, &seen);
+    cr_assert(!strstr(seen.text, "label-lost") && strstr(seen.text, "nothing on it proves"), "%u: %s", status, seen.text);
+    cr_assert(strstr(seen.text, "disk forget tank b"), "%s", seen.text);
+}
+
+Test(check, a_disk_that_cannot_be_proven_is_left_alone)
+{
+    in_sim(8, foreign_label);
+}
+
+static void damage_labels(struct fixture *f)
+{
+    make_files(f);
+    poke(f, "UPDATE inode SET nlink = 9 WHERE ino = (SELECT ino FROM dentry WHERE name = CAST('two' AS BLOB))");
+    sfs_sim_lose_label(f->world, "b");
+    sfs_sim_lose_label(f->world, "c");
+}
+
+static void labels_killed(struct fixture *f)
+{
+    killed_everywhere(f, true, damage_labels, false, 1, 8);
+}
+
+Test(check, killed_while_it_makes_labels_it_can_be_run_again, .timeout = 200)
+{
+    in_sim(9, labels_killed);
+}
+
+static void labels_crashed(struct fixture *f)
+{
+    killed_everywhere(f, false, damage_labels, false, 1, 8);
+}
+
+Test(check, crashed_while_it_makes_labels_it_can_be_run_again, .timeout = 200)
+{
+    in_sim(10, labels_crashed);
+}
+
+/* --- two slabs in one slot --- */
+
+/* The older group is the one that is there: its checksums say so. The younger one's slab is built anew from its other copy. */
+static void twice(struct fixture *f)
+{
+    struct seen seen;
+    make_files(f);
+    poke(f, "DROP INDEX slab_slot; UPDATE slab SET (disk, slot) = (SELECT disk, slot FROM slab WHERE grp = (SELECT min(grp) FROM extent) AND copy = 0) "
+            "WHERE copy = 0 AND grp = (SELECT max(grp) FROM extent) AND (SELECT max(grp) <> min(grp) FROM extent)");
+    unsigned status = check(f, SFS_CHECK_LOOK, false, &seen);
+    cr_assert(strstr(seen.text, "slab-twice 1"), "%u: %s", status, seen.text);
+    status = check(f, SFS_CHECK_ALL, false, &seen);
+    cr_assert_eq(status, SFS_CHECK_MENDED, "%u: %s", status, seen.text);
+    status = check(f, SFS_CHECK_LOOK, false, &seen);
+    cr_assert_eq(status, SFS_CHECK_CLEAN, "%u: %s", status, seen.text);
+    open_pool(f);
+    heal(f);
+    close_pool(f);
+    status = check(f, SFS_CHECK_LOOK, true, &seen);
+    cr_assert_eq(status, SFS_CHECK_CLEAN, "the slab that was there was given up: %u: %s", status, seen.text);
+}
+
+Test(check, of_two_slabs_in_one_slot_the_one_that_is_there_keeps_it)
+{
+    in_sim(11, twice);
+}
+
+/* --- parity --- */
+
+static void rot_disk(struct fixture *f, const char *name)
+{
+    for (uint32_t slot = 0; slot < 16; slot++)
+        sfs_sim_rot(f->world, name, slot, 0, 1u << 20);
+}
+
+/* Every strip of a disk is bad, data and parity alike: all of it is found, and made anew from the others, so that afterwards others may go. */
+static void parity_rot(struct fixture *f, unsigned n, enum sfs_resiliency r, unsigned bears)
+{
+    struct seen seen;
+    char line[8];
+    make_files_on(f, n, r);
+    unsigned status = check(f, SFS_CHECK_LOOK, true, &seen);
+    cr_assert_eq(status, SFS_CHECK_CLEAN, "%u: %s", status, seen.text);
+    for (char name[] = "a"; name[0] < 'a' + (char)n; name[0] = (char)(name[0] + (char)bears)) {
+        char other[2] = {(char)('a' + (name[0] - 'a' + 1) % (int)n), '\0'};
+        rot_disk(f, name);
+        if (bears > 1)
+            rot_disk(f, other);
+        status = check(f, SFS_CHECK_LOOK, true, &seen);
+        cr_assert_eq(status, SFS_CHECK_LEFT, "rot on %s is not found: %u: %s", name, status, seen.text);
+        cr_assert(strstr(seen.text, "not mended copy-bad") && !strstr(seen.text, "data-lost"), "%s", seen.text);
+        status = check(f, SFS_CHECK_PREEN, true, &seen);
+        cr_assert_eq(status, SFS_CHECK_MENDED, "rot on %s: %u: %s", name, status, seen.text);
+        snprintf(line, sizeof(line), "%s: ", name);
+        cr_assert(strstr(seen.text, line), "nothing was mended on %s: %s", name, seen.text);
+        status = check(f, SFS_CHECK_LOOK, true, &seen);
+        cr_assert_eq(status, SFS_CHECK_CLEAN, "rot on %s is not mended: %u: %s", name, status, seen.text);
+    }
+}
+
+static void parity1(struct fixture *f)
+{
+    parity_rot(f, 3, SFS_PARITY, 1);
+}
+
+Test(check, parity_every_strip_is_verified_and_rewritten, .timeout = 250)
+{
+    in_sim(12, parity1);
+}
+
+static void parity2(struct fixture *f)
+{
+    parity_rot(f, 5, SFS_PARITY2, 2);
+}
+
+Test(check, parity2_every_strip_is_verified_and_rewritten, .timeout = 250)
+{
+    in_sim(13, parity2);
+}
+
+/* More is bad than parity bears: files are named, others are mended. */
+static void parity_lost(struct fixture *f)
+{
+    struct seen seen;
+    make_files_on(f, 3, SFS_PARITY);
+    rot_disk(f, "a");
+    rot_disk(f, "b");
+    unsigned status = check(f, SFS_CHECK_ALL, true, &seen);
+    cr_assert(status & SFS_CHECK_LEFT, "%u: %s", status, seen.text);
+    cr_assert(strstr(seen.text, "data-lost"), "%s", seen.text);
+}
+
+Test(check, parity_what_is_lost_is_named)
+{
+    in_sim(14, parity_lost);
+}
+
+static void damage_parity(struct fixture *f)
+{
+    make_files_on(f, 4, SFS_PARITY);
+    poke(f, many_faults_of_parity);
+    rot_disk(f, "b");
+}
+
+static void parity_killed(struct fixture *f)
+{
+    killed_everywhere(f, true, damage_parity, true, 7, 5);
+}
+
+Test(check, parity_killed_at_every_write_it_can_be_run_again, .timeout = 300)
+{
+    in_sim(15, parity_killed);
+}
+
+static void damage_mirror(struct fixture *f)
+{
+    make_files(f);
+    rot_disk(f, "a");
+}
+
+static void data_crashed(struct fixture *f)
+{
+    killed_everywhere(f, false, damage_mirror, true, 3, 5);
+}
+
+Test(check, crashed_while_it_mends_data_it_can_be_run_again, .timeout = 300)
+{
+    in_sim(16, data_crashed);
 }

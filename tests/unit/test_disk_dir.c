@@ -3,6 +3,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include "tests/unit/disk_common.h"
 #include "fs/disk/label_format.h"
 
@@ -251,6 +252,60 @@ Test(disk_dir, planted_links)
     cr_assert_eq(read(fd, bytes, sizeof bytes), 8);
     close(fd);
     cr_assert_str_eq(bytes, "precious");
+}
+
+/* Nor do something by being opened, nor hold us up, nor fill our memory. */
+Test(disk_dir, planted_fifos_and_devices)
+{
+    char bytes[16] = "";
+    cr_assert_eq(mkfifo(at(".spacesfs/slabs/00000005"), 0600), 0);
+    cr_assert_eq(sfs_disk_slab_alloc(disk, 5), -EUCLEAN);
+    close_disk();
+    open_disk();
+    cr_assert_eq(mkfifo(at(".spacesfs/catalog/snapshot-7"), 0600), 0);
+    cr_assert_eq(sfs_disk_meta_write(disk, "snapshot-7", "x", 1, 0), -EUCLEAN);
+    close_disk();
+    open_disk();
+    if (mknod(at(".spacesfs/slabs/00000006"), S_IFCHR | 0600, makedev(1, 3)) == 0) /* only root can */
+        cr_assert_eq(sfs_disk_slab_alloc(disk, 6), -EUCLEAN);
+    close_disk();
+    open_disk();
+    cr_assert_lt(sfs_disk_meta_read(disk, "snapshot-7", bytes, sizeof bytes, 0), 0);
+    close_disk();
+    for (unsigned i = 0; i < 300; i++) {
+        char name[64];
+        snprintf(name, sizeof name, ".spacesfs/catalog/x%u", i);
+        put(name, "");
+    }
+    cr_assert_eq(try_open(), -EUCLEAN);
+    cr_assert_eq(unlink(at(".spacesfs/label")), 0);
+    cr_assert_eq(unlink(at(".spacesfs/label.copy")), 0);
+    cr_assert_eq(mkfifo(at(".spacesfs/label"), 0600), 0);
+    cr_assert_eq(try_open(), -EUCLEAN);
+}
+
+/* A label that is lost may be given from outside; one that can be read may not. */
+Test(disk_dir, assumed_label)
+{
+    struct sfs_label *l = malloc(sizeof *l);
+    struct sfs_disk_opts opts = {.readonly = true, .assume = l};
+    struct sfs_error err = {0};
+    sfs_disk_label(disk, l);
+    close_disk();
+    cr_assert_eq(sfs_disk_open(env, path, &opts, &disk, &err), -EEXIST);
+    put(".spacesfs/label", "junk");
+    put(".spacesfs/label.copy", "junk");
+    cr_assert_eq(try_open(), -EUCLEAN);
+    cr_assert_eq(sfs_disk_open(env, path, &opts, &disk, &err), 0, "%s", err.text);
+    close_disk();
+    cr_assert_eq(try_open(), -EUCLEAN, "nothing was written");
+    opts.readonly = false;
+    cr_assert_eq(sfs_disk_open(env, path, &opts, &disk, &err), 0, "%s", err.text);
+    sfs_disk_label(disk, l);
+    cr_assert_eq(sfs_disk_write_label(disk, l), 0);
+    close_disk();
+    open_disk();
+    free(l);
 }
 
 Test(disk_dir, metadata)
