@@ -71,6 +71,9 @@ static int read_label(struct sfs_cli *c, struct sfs_target *t, struct sfs_error 
                                "%s: its label is damaged, so that it doesn't say which pool it belongs to. "
                                "Name the pool, or another of its disks.",
                                t->which);
+        else if (probe->label_rc == -EOPNOTSUPP)
+            rc = sfs_error_set(err, -EOPNOTSUPP, "%s was written by a newer spacesfs. Update this one.",
+                               t->which);
         else
             rc = sfs_error_set(
                 err, -ENOENT,

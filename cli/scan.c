@@ -52,6 +52,8 @@ static int look_at(struct sfs_cli *c, struct sfs_scan *s, const char *path, cons
                            "%s: it bears a label of spacesfs, but a damaged one. The pool can be found from "
                            "its other disks.",
                            path);
+    else if (rc == 0 && probe->label_rc == -EOPNOTSUPP)
+        rc = sfs_error_set(err, -EOPNOTSUPP, "%s was written by a newer spacesfs. Update this one.", path);
     free(probe);
     return rc;
 }

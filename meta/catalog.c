@@ -124,9 +124,9 @@ int sfs_catalog_check_version(sqlite3 *db, bool readonly, struct sfs_error *err)
                              "Use a newer spacesfs.",
                              (unsigned long long)incompat);
     if (!rc && ((uint64_t)ro_compat & ~(uint64_t)SFS_CATALOG_RO_COMPAT) && !readonly)
-        return sfs_error_set(err, -EOPNOTSUPP,
+        return sfs_error_set(err, -EROFS,
                              "The pool uses features that this program can only read (ro_compat bits %llx). "
-                             "Open it read-only.",
+                             "Mount it read-only, or use a newer spacesfs.",
                              (unsigned long long)ro_compat);
     return rc == -ENOENT ? -EUCLEAN : rc;
 }

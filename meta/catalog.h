@@ -27,7 +27,7 @@ struct sfs_catalog_opts {
 };
 /* Makes a new, empty catalog in the (empty) stores of r: schema, pool row. Durable on return. */
 int sfs_catalog_create(struct sfs_env *env, struct sfs_replicas *r, const struct sfs_uuid *pool, const char *pool_name, struct sfs_error *err);
-/* Opens after sfs_replicas_recover. Checks user_version and feature bits: -EOPNOTSUPP with words. Takes no ownership of r, which must outlive it. */
+/* Opens after sfs_replicas_recover. Checks user_version and feature bits: -EOPNOTSUPP with words, or -EROFS with words where it may be read only. Takes no ownership of r, which must outlive it. */
 int sfs_catalog_open(struct sfs_env *env, struct sfs_replicas *r, const struct sfs_catalog_opts *opts, struct sfs_catalog **out, struct sfs_error *err);
 /* Without commit: what was not committed is lost. Checkpoints and truncates the WAL when that works and nothing is broken. */
 void sfs_catalog_close(struct sfs_catalog *cat);

@@ -67,7 +67,7 @@ int sfs_db_errno(sqlite3 *db, int rc);
 /* --- catalog.c --- */
 /* Records that the transaction is in doubt. */
 void sfs_catalog_break(struct sfs_catalog *cat);
-/* Format version and feature bits: 0, or -EOPNOTSUPP, -EUCLEAN with words. */
+/* Format version and feature bits: 0, or -EOPNOTSUPP, -EROFS (it may only be read), -EUCLEAN with words. */
 int sfs_catalog_check_version(sqlite3 *db, bool readonly, struct sfs_error *err);
 void sfs_catalog_count_inodes(struct sfs_catalog *cat, int space, int delta);
 

@@ -42,8 +42,14 @@ static int by_path(struct sfs_env *env, const char *text, struct sfs_source *out
         snprintf(out->pool, sizeof(out->pool), "%s", last);
         return 0;
     }
+    if (rc == 0 && probe.label_rc == -EOPNOTSUPP)
+        return sfs_error_set(err, -EOPNOTSUPP, "%s was written by a newer spacesfs. Update this one.", text);
+    if (rc == 0 && probe.label_rc == -EUCLEAN)
+        return sfs_error_set(err, -EUCLEAN,
+                             "%s: its label is damaged, in both copies. Name another disk of the pool; the pool mends this one.",
+                             text);
     if (rc == 0 && probe.label_rc != -ENOENT)
-        return sfs_error_set(err, probe.label_rc, "%s: its label is damaged or of another version: %s", text,
+        return sfs_error_set(err, probe.label_rc, "%s: its label can't be read: %s", text,
                              strerror(-probe.label_rc));
     if (rc < 0 && rc != -ENOENT)
         return sfs_error_set(err, rc, "%s", why.text);

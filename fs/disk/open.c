@@ -118,7 +118,7 @@ static int label_usable(const char *path, enum sfs_disk_kind kind, const struct 
     if (!readonly && (l->ro_compat & ~SFS_LABEL_RO_COMPAT_KNOWN))
         return sfs_error_set(err, -EROFS,
                              "%s uses features that this program may not write (ro_compat bits 0x%llx). "
-                             "Open the pool read-only, or use a newer spacesfs.",
+                             "Mount it read-only, or use a newer spacesfs.",
                              path, (unsigned long long)(l->ro_compat & ~SFS_LABEL_RO_COMPAT_KNOWN));
     return 0;
 }

@@ -217,6 +217,7 @@ static int by_name(struct search *s, const char *name, struct sfs_error *err)
     s->have_pool = true;
     for (unsigned i = 0; i < reg.npaths; i++)
         look(s, reg.paths[i]);
+    struct sfs_error newer = s->newer; /* where its disks were: of this pool, not of just any */
     if (!s->out->n && !s->opts->world) {
         for (unsigned i = 0; i < reg.npaths; i++) { /* all have moved: near where they were */
             char *slash = strrchr(reg.paths[i], '/');
@@ -232,6 +233,8 @@ static int by_name(struct search *s, const char *name, struct sfs_error *err)
     sfs_registry_free(&reg);
     if (!s->out->n)
         look_everywhere(s);
+    if (!s->out->n && newer.code)
+        return sfs_error_set(err, newer.code, "pool %s: %s", name, newer.text);
     if (!s->out->n)
         return sfs_error_set(err, -ENODEV, "pool %s: none of its %u known disks was found. Connect or mount them, or run `spacesfs pool import PATH...` with the places where they are now.", name, npaths);
     return 0;

@@ -174,7 +174,7 @@ static bool listed_replica(const struct sfs_label *newest, const struct sfs_uuid
     return false;
 }
 
-/* Entries from the newest label's peers and from what was found; opens what is there. A disk in use by another process is fatal: the pool is open there. */
+/* Entries from the newest label's peers and from what was found; opens what is there. A disk in use by another process is fatal: the pool is open there; so is one that a newer spacesfs lets us only read. */
 static int open_disks(struct sfs_pool *p, const struct sfs_discovery *d, struct sfs_error *err)
 {
     const struct sfs_label *n = &d->v[d->newest].label;
@@ -192,6 +192,8 @@ static int open_disks(struct sfs_pool *p, const struct sfs_discovery *d, struct 
         int rc = sfs_pool_open_disk(p, pd, &why);
         if (rc == -EBUSY)
             return sfs_error_set(err, rc, "pool %s is in use by another process: %s", p->name, why.text);
+        if (rc == -EROFS && f->label.ro_compat) /* by a newer spacesfs: not a disk to go on without */
+            return sfs_error_set(err, rc, "pool %s: %s", p->name, why.text);
         if (rc)
             sfs_pool_queue_event(p, "warning", "disk-refused", pd->name, why.text);
     }

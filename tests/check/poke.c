@@ -1,9 +1,15 @@
 /* poke snapshot DISK...: takes a snapshot of the catalog, as a pool in use does every hour.
- * poke SQL DISK...: runs SQL on the catalog of a pool that is not open, on all of the given disks, with page checksums and all: faults that only spacesfs-check can find. */
+ * poke SQL DISK...: runs SQL on the catalog of a pool that is not open, on all of the given disks, with page checksums and all: faults that only spacesfs-check can find.
+ * poke label FIELD=VALUE IMAGE...: writes format, ro_compat or incompat of both labels of each image, as a newer spacesfs might have. */
+#include <endian.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "fs/disk/disk.h"
+#include "fs/disk/label_format.h"
 #include "fs/layout/geometry.h"
 #include "fs/pool/discover.h"
 #include "meta/audit.h"
@@ -56,6 +62,44 @@ static int poke(struct sfs_env *env, const struct sfs_store *stores, unsigned n,
     return rc;
 }
 
+static int label_at(int fd, off_t at, const char *field, uint64_t value)
+{
+    static union {
+        struct sfs_label_disk d;
+        uint8_t bytes[SFS_LABEL_BYTES];
+    } l;
+    if (pread(fd, l.bytes, sizeof(l.bytes), at) != (ssize_t)sizeof(l.bytes) || memcmp(l.d.magic, SFS_LABEL_MAGIC, sizeof(l.d.magic)) != 0)
+        return -1;
+    if (strcmp(field, "format") == 0)
+        l.d.format = htole32((uint32_t)value);
+    else if (strcmp(field, "ro_compat") == 0)
+        l.d.ro_compat = htole64(value);
+    else if (strcmp(field, "incompat") == 0)
+        l.d.incompat = htole64(value);
+    else
+        return -1;
+    l.d.checksum = htole64(sfs_format_checksum(l.bytes, sizeof(l.bytes)));
+    return pwrite(fd, l.bytes, sizeof(l.bytes), at) == (ssize_t)sizeof(l.bytes) ? 0 : -1;
+}
+
+static int poke_label(const char *path, const char *change)
+{
+    char field[16];
+    unsigned value;
+    struct stat st;
+    int fd = sscanf(change, "%15[a-z_]=%u", field, &value) == 2 ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    int rc = fd < 0 || fstat(fd, &st) < 0 ? -1 : 0;
+    if (!rc)
+        rc = label_at(fd, 0, field, value);
+    if (!rc)
+        rc = label_at(fd, (st.st_size & ~(off_t)4095) - (off_t)SFS_LABEL_BYTES, field, value);
+    if (fd >= 0)
+        close(fd);
+    if (rc)
+        fprintf(stderr, "poke: %s: %s can't be written\n", path, change);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     struct sfs_env *env = sfs_env_new_real();
@@ -65,6 +109,14 @@ int main(int argc, char **argv)
     struct sfs_disk_opts o = {.workers = 1};
     struct sfs_label *l = malloc(sizeof(*l));
     unsigned n = 0;
+    if (argc > 3 && strcmp(argv[1], "label") == 0) {
+        int failed = 0;
+        for (int i = 3; i < argc; i++)
+            failed |= poke_label(argv[i], argv[2]) != 0;
+        free(l);
+        sfs_env_free(env);
+        return failed;
+    }
     int rc = argc < 3 || !env || !l ? -EINVAL : 0;
     for (int i = 2; !rc && i < argc && n < MAX_DISKS; i++) {
         char *path = realpath(argv[i], NULL);

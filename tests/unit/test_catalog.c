@@ -752,7 +752,7 @@ Test(catalog, unknown_features_are_refused)
     cr_assert_eq(sfs_catalog_commit(x.cat, NULL), 0);
     sfs_catalog_unlock(x.cat);
     fx_close(&x);
-    cr_assert_eq(fx_open(&x, false, 0), -EOPNOTSUPP);
+    cr_assert_eq(fx_open(&x, false, 0), -EROFS);
     cr_assert(strstr(x.err.text, "read-only"));
     struct sfs_catalog_opts ro = {.readonly = true};
     cr_assert_eq(sfs_catalog_open(env, x.r, &ro, &x.cat, &err), 0);
