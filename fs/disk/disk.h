@@ -136,5 +136,7 @@ int sfs_disk_meta_list(struct sfs_disk *d, void (*fn)(const char *name, uint64_t
 void sfs_disk_on_claim(struct sfs_disk *d, int64_t (*fn)(struct sfs_disk *, void *), void *ctx);
 /* Room left for the metadata area. Image: growth by claims included, as far as its map allows it and the owner has so many free slots to grant. */
 uint64_t sfs_disk_meta_free_bytes(struct sfs_disk *d, uint64_t slots);
+/* The same, of a disk that may not answer: -errno, and *bytes untouched. */
+int sfs_disk_meta_room(struct sfs_disk *d, uint64_t slots, uint64_t *bytes);
 
 #endif

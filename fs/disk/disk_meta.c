@@ -132,10 +132,19 @@ int sfs_disk_meta_list(struct sfs_disk *d, void (*fn)(const char *name, uint64_t
     return rc;
 }
 
-uint64_t sfs_disk_meta_free_bytes(struct sfs_disk *d, uint64_t slots)
+int sfs_disk_meta_room(struct sfs_disk *d, uint64_t slots, uint64_t *bytes)
 {
     int64_t rc = sfs_request_run_simple(d, SFS_RQ_META_SPACE, slots < UINT32_MAX ? (uint32_t)slots : UINT32_MAX);
-    return rc < 0 ? 0 : (uint64_t)rc;
+    if (rc < 0)
+        return (int)rc;
+    *bytes = (uint64_t)rc;
+    return 0;
+}
+
+uint64_t sfs_disk_meta_free_bytes(struct sfs_disk *d, uint64_t slots)
+{
+    uint64_t bytes = 0;
+    return sfs_disk_meta_room(d, slots, &bytes) ? 0 : bytes;
 }
 
 void sfs_disk_on_claim(struct sfs_disk *d, int64_t (*fn)(struct sfs_disk *, void *), void *ctx)

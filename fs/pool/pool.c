@@ -216,13 +216,14 @@ static int by_room(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Room for the catalog: what as many replicas have as must be there for the catalog to survive what the spaces do, those with most. Another one that is full is dropped when it cannot take a write, and made anew on another disk; the pool goes on with the others (rule 9). */
+/* Room for the catalog: what as many replicas have as must be there for the catalog to survive what the spaces do, those with most. Another one that is full is dropped when it cannot take a write, and made anew on another disk; the pool goes on with the others (rule 9).
+ * So it does without one that doesn't answer: that it has no room isn't said by that. */
 void sfs_pool_measure_room(struct sfs_pool *p)
 {
     struct sfs_disk *disks[SFS_LABEL_PEERS];
     int ids[SFS_LABEL_PEERS];
     uint64_t room[SFS_LABEL_PEERS];
-    unsigned n = 0, needed = p->loaded ? sfs_volumes_tolerance(p->data) + 1 : 1;
+    unsigned n = 0, answered = 0, needed = p->loaded ? sfs_volumes_tolerance(p->data) + 1 : 1;
     sfs_mutex_lock(&p->lock);
     for (unsigned i = 0; i < p->ndisks; i++)
         if (p->disks[i].used && p->disks[i].disk && p->disks[i].replica) {
@@ -231,11 +232,12 @@ void sfs_pool_measure_room(struct sfs_pool *p)
         }
     sfs_mutex_unlock(&p->lock);
     for (unsigned i = 0; i < n; i++) {
-        room[i] = sfs_disk_meta_free_bytes(disks[i], p->loaded ? sfs_member_free_slabs(p->data, ids[i]) : 0); /* bounded by the disk's time-out */
+        if (!sfs_disk_meta_room(disks[i], p->loaded ? sfs_member_free_slabs(p->data, ids[i]) : 0, &room[answered])) /* bounded by the disk's time-out */
+            answered++;
         sfs_disk_put(disks[i]);
     }
-    qsort(room, n, sizeof(room[0]), by_room);
-    __atomic_store_n(&p->catalog_room_bytes, n == 0 ? 0 : room[(needed < n ? needed : n) - 1], __ATOMIC_RELAXED);
+    qsort(room, answered, sizeof(room[0]), by_room);
+    __atomic_store_n(&p->catalog_room_bytes, answered == 0 ? 0 : room[(needed < answered ? needed : answered) - 1], __ATOMIC_RELAXED);
 }
 
 /* Every operation that adds a row asks: what the maintainer last measured is good enough while there is plenty. */
