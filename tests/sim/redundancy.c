@@ -18,7 +18,7 @@ void sim_check_space(struct sim_run *r)
     for (unsigned i = 0; i < r->nspaces && !sim_crashed(r); i++) {
         struct sim_space *s = &r->spaces[i];
         struct sfs_vfs_statfs fs;
-        uint64_t most = raw / sfs_resiliency_copies(s->resiliency);
+        uint64_t most = sim_hurt(r) || r->away ? raw : raw / sfs_resiliency_copies(s->resiliency); /* with too few disks the pool goes on with fewer copies */
 
         rc = sfs_vfs_statfs(s->vfs, &fs);
         if (rc < 0)
