@@ -201,6 +201,27 @@ static int check_free(struct helper *h, const char *dir, struct sfs_error *err)
     return 0;
 }
 
+/* Is another space mounted there? It would be hidden, still in use. One whose daemon has just been killed goes in a moment. */
+static int check_not_covered(struct helper *h, const char *dir, struct sfs_error *err)
+{
+    struct sfs_mountinfo m;
+
+    for (unsigned i = 0; sfs_mountinfo_at(h->dir, &m) == 0 && strcmp(m.type, SFS_FUSE_TYPE) == 0; i++) {
+        int fd = sfs_client_find_mount(h->run_dir, h->dir), rc;
+
+        if (fd >= 0)
+            close(fd);
+        if (fd >= 0 || i == DYING_TRIES)
+            return sfs_error_set(err, -EBUSY, "%s is mounted on %s already: unmount it first (spacesfs umount %s), or choose another directory", m.source, h->dir,
+                                 h->dir);
+        sfs_env_sleep_ns(h->env, RETRY_NS);
+        rc = check_dir(h, dir, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 static int mount_space(struct helper *h, const char *source, const char *dir, struct sfs_error *err)
 {
     int rc;
@@ -214,6 +235,8 @@ static int mount_space(struct helper *h, const char *source, const char *dir, st
     if (rc < 0)
         return rc;
     rc = check_free(h, dir, err);
+    if (rc == 0)
+        rc = check_not_covered(h, dir, err);
     if (rc < 0)
         return rc;
     rc = ask_until_answered(h, err);

@@ -20,6 +20,10 @@ refused 32 "$T/m" mount -t fuse.spacesfs p/s m2
 refused 32 "mounted" mount -t fuse.spacesfs p/s m
 is "$(grep -c " $T/m " /proc/self/mountinfo)" 1 "mounts stacked on m"
 
+say "another space on the same directory is refused too, and what is there is named"
+refused 32 "p/s is mounted on $T/m" mount -t fuse.spacesfs p/t m
+is "$(grep -c " $T/m " /proc/self/mountinfo)" 1 "mounts stacked on m"
+
 say "-f only pretends"
 mount -f -t fuse.spacesfs p/t m2
 mounted m2 && fail "mount -f really mounted"
