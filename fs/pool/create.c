@@ -125,29 +125,55 @@ static int check_pairs(struct newcomers *ns, unsigned i, struct sfs_error *err)
     return 0;
 }
 
-static bool same_device(const struct newcomer *a, const struct newcomer *b)
+/* A place where data of the pool lies, or is about to. */
+struct place {
+    const char *path;
+    uint64_t host_dev, dev;
+    enum sfs_disk_kind kind;
+    bool takes_all;              /* a newcomer: a directory without a size */
+    uint64_t size_bytes;
+};
+
+/* The newcomers, then the disks that the pool has; those that don't answer aren't looked at. */
+static unsigned places_of(struct newcomers *ns, struct sfs_pool *p, struct place *out, unsigned max)
 {
-    return a->probe.kind != SFS_DISK_SIM && a->probe.host_dev && a->probe.host_dev == b->probe.host_dev;
+    struct sfs_disk_probe *pr = malloc(sizeof(*pr));
+    unsigned n = 0;
+    for (unsigned i = 0; i < ns->n && n < max; i++) {
+        const struct newcomer *c = &ns->v[i];
+        out[n++] = (struct place){c->path, c->probe.host_dev, c->probe.dev, c->probe.kind, c->probe.kind == SFS_DISK_DIR && !c->spec->size_bytes, c->probe.size_bytes};
+    }
+    for (unsigned i = 0; pr && p && i < p->ndisks && n < max; i++) {
+        const struct sfs_pool_disk *pd = &p->disks[i];
+        if (pd->used && pd->disk && sfs_disk_state(pd->disk) == SFS_DISK_ONLINE && !sfs_disk_probe(ns->env, pd->path, ns->world, pr, NULL))
+            out[n++] = (struct place){pd->path, pr->host_dev, pr->dev, pr->kind, false, 0};
+    }
+    free(pr);
+    return n;
 }
 
-/* One warning a device, however many of the disks lie on it. */
-static void warn_of_shared_devices(struct newcomers *ns)
+static bool same_device(const struct place *a, const struct place *b)
+{
+    return a->kind != SFS_DISK_SIM && a->host_dev && a->host_dev == b->host_dev;
+}
+
+/* One warning for each device that a newcomer shares, however many disks lie on it. */
+static void warn_of_shared_devices(struct newcomers *ns, const struct place *v, unsigned n)
 {
     for (unsigned i = 0; i < ns->n; i++) {
         char list[SFS_PATH_BYTES], text[SFS_PATH_BYTES + 160];
         size_t len = 0;
         unsigned count = 0, more = 0, told = 0;
         for (unsigned k = 0; k < i; k++)
-            told += same_device(&ns->v[i], &ns->v[k]);
-        for (unsigned k = i; k < ns->n && !told; k++) {
-            const char *path = ns->v[k].path;
-            if (!same_device(&ns->v[i], &ns->v[k]))
+            told += same_device(&v[i], &v[k]);
+        for (unsigned k = i; k < n && !told; k++) {
+            if (!same_device(&v[i], &v[k]))
                 continue;
             count++;
-            if (more || len + strlen(path) + 8 > sizeof(list))
+            if (more || len + strlen(v[k].path) + 8 > sizeof(list))
                 more++;
             else
-                len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", path);
+                len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", v[k].path);
         }
         if (count < 2)
             continue;
@@ -159,6 +185,35 @@ static void warn_of_shared_devices(struct newcomers *ns)
                      count == 2 ? "both" : "all of them");
         add_warning(ns->warn, text);
     }
+}
+
+/* A directory that is to give all that its filesystem has free, and another disk that lives on the same. */
+static void warn_of_shared_room(struct newcomers *ns, const struct place *v, unsigned n)
+{
+    char text[2 * SFS_PATH_BYTES + 300], size[16];
+    for (unsigned i = 0; i < ns->n; i++) {
+        unsigned other = n;
+        for (unsigned k = 0; v[i].takes_all && k < n && other == n; k++)
+            if (k != i && v[k].dev == v[i].dev && (v[k].kind == SFS_DISK_DIR || v[k].kind == SFS_DISK_IMAGE))
+                other = k;
+        if (other == n)
+            continue;
+        snprintf(text, sizeof(text), "%s is to give %s, all that its filesystem has free now, but %s lies on that filesystem, too: what one of them takes the other lacks. Give it a size of its own (%s,size=N).",
+                 v[i].path, sfs_size_format(v[i].size_bytes, size), v[other].path, ns->v[i].spec->path);
+        add_warning(ns->warn, text);
+    }
+}
+
+static void warn_of_neighbours(struct newcomers *ns, struct sfs_pool *p)
+{
+    unsigned max = ns->n + SFS_LABEL_PEERS;
+    struct place *v = ns->warn ? calloc(max, sizeof(*v)) : NULL;
+    unsigned n = v ? places_of(ns, p, v, max) : 0;
+    if (n) {
+        warn_of_shared_devices(ns, v, n);
+        warn_of_shared_room(ns, v, n);
+    }
+    free(v);
 }
 
 static bool name_taken(const struct newcomers *ns, unsigned i, struct sfs_pool *p, const char *name)
@@ -231,7 +286,7 @@ static int examine(struct newcomers *ns, const struct sfs_disk_spec *specs, stru
     if (!rc)
         rc = settle_names(ns, p, err);
     if (!rc)
-        warn_of_shared_devices(ns);
+        warn_of_neighbours(ns, p);
     return rc;
 }
 

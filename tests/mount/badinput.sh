@@ -56,6 +56,12 @@ is "$(ls state/pools 2> /dev/null)" "" "known pools"
 say "two disks on one device: allowed, warned about"
 create p d1,size=1G d2,size=1G > said 2>&1 || { cat said; fail "two directories on one device"; }
 grep -qi 'same device' said || { cat said; fail "no warning about two disks on one device"; }
+spacesfs disk add p d3,size=1G > said 2>&1 || { cat said; fail "a third on that device"; }
+tr -s ' \n' ' ' < said | grep -qE "d3, .*same device" || { cat said; fail "disk add doesn't warn about disks on one device"; }
+spacesfs disk remove p d3 --wait > /dev/null
+spacesfs disk add p d3 > said 2>&1 || { cat said; fail "a third that takes all there is"; }
+tr -s ' \n' ' ' < said | grep -qE "d3 is to give [0-9.]+ .*all that its filesystem has free now, but .*lies on that filesystem" || { cat said; fail "disk add doesn't warn about a directory that takes all there is"; }
+spacesfs disk remove p d3 --wait > /dev/null
 is "$(cat d1/mine)" mine "a file of the user's in a member directory"
 refused 1 'p' create p d3,size=1G
 refused 1 'pool' create q d1,size=1G d3,size=1G
