@@ -78,7 +78,7 @@ static void print_capacity(const struct sfs_cli *c, const json_t *status)
     uint64_t used = sfs_json_u64(status, "used_bytes"), total = sfs_json_u64(status, "total_bytes"),
              promised = sfs_json_u64(status, "promised_bytes");
     snprintf(text, sizeof(text), "%s %u %%  %s of %s raw used, %s free",
-             sfs_ui_bar(used, total, BAR_COLUMNS, bar, sizeof(bar)), total ? sfs_ui_percent(used, total) : 0,
+             sfs_ui_bar(used, total ? total : 1, BAR_COLUMNS, bar, sizeof(bar)), total ? sfs_ui_percent(used, total) : 0,
              sfs_ui_size(c, used, used_text), sfs_ui_size(c, total, total_text),
              sfs_ui_size(c, sfs_json_u64(status, "free_bytes"), free_text));
     print_fact("capacity", text);

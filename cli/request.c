@@ -215,6 +215,7 @@ static int run_here(struct sfs_cli *c, const struct sfs_target *t, json_t *reque
         .readonly = flags & SFS_REQUEST_READONLY,
         .degraded = SFS_DEGRADED_RW, /* who asks for a change wants it made, whatever is missing */
         .state_dir = c->state_dir,
+        .known_only = true,
         .no_jobs = true};
     struct sfs_pool *pool = NULL;
     struct sfs_progress bar;

@@ -12,7 +12,7 @@
 
 int sfs_check_open_pool(struct sfs_check *c, const char *which, bool readonly, struct sfs_pool **out)
 {
-    struct sfs_pool_open_opts o = {.readonly = readonly, .degraded = readonly ? SFS_DEGRADED_YES : SFS_DEGRADED_RW, .disk_timeout_ns = c->opts->disk_timeout_ns, .world = c->opts->world, .state_dir = c->opts->state_dir, .search = c->opts->search, .nsearch = c->opts->nsearch, .no_jobs = true};
+    struct sfs_pool_open_opts o = {.readonly = readonly, .degraded = readonly ? SFS_DEGRADED_YES : SFS_DEGRADED_RW, .disk_timeout_ns = c->opts->disk_timeout_ns, .world = c->opts->world, .state_dir = c->opts->state_dir, .known_only = true, .search = c->opts->search, .nsearch = c->opts->nsearch, .no_jobs = true};
     return sfs_pool_open(c->env, which, &o, out, c->err);
 }
 

@@ -186,7 +186,7 @@ static void judge_writing(struct sfs_mounts *m, struct sfs_mount *mt, const char
     if (!readable && mt->opts.degraded != SFS_DEGRADED_RW)
         sfs_error_set(note, -EROFS,
                       "%s/%s is mounted read-only: some of its files cannot be read without the disks that are missing (see `spacesfs status %s`). "
-                      "Connect them and mount it again, or write all the same with the mount option degraded=rw",
+                      "Connect them (if they have moved: `spacesfs pool import DIR`, with the directory that they lie in) and mount it again, or write all the same with the mount option degraded=rw",
                       pool, space, pool);
     else if (sfs_pool_readonly(m->pool))
         sfs_error_set(note, -EROFS, "%s/%s is mounted read-only, because pool %s is open read-only (see `spacesfs status %s`)%s", pool,

@@ -28,6 +28,7 @@ unsigned sfs_volumes_tolerance(struct sfs_data *d);                           /*
 unsigned sfs_volume_ids(struct sfs_data *d, int *spaces, unsigned max);        /* those that aren't being destroyed; returns how many */
 struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space);
 struct sfs_volume *sfs_volume_find_name(struct sfs_data *d, const char *name);
+unsigned sfs_volume_rows(struct sfs_data *d, struct sfs_space_row *out, unsigned max); /* of all spaces, as they are in memory; how many */
 /* Bytes that were overwritten within extents of which pieces stay, of a space, since the last call with reset: dead space that may have been added. And what the space has in use. 0 for no such space. */
 uint64_t sfs_volume_cut_bytes(struct sfs_data *d, int space, bool reset, uint64_t *used_bytes);
 unsigned sfs_volume_use(struct sfs_volume *v, int delta);                     /* counts mounts; returns the new count */

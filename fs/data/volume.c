@@ -119,6 +119,18 @@ struct sfs_volume *sfs_volume_find(struct sfs_data *d, int space)
     return v;
 }
 
+unsigned sfs_volume_rows(struct sfs_data *d, struct sfs_space_row *out, unsigned max)
+{
+    unsigned n = 0;
+    SFS_LOCK(d);
+    struct sfs_volume *v;
+    LIST_FOREACH(v, &d->volumes, link)
+        if (n < max)
+            out[n++] = v->row;
+    SFS_UNLOCK(d);
+    return n;
+}
+
 struct sfs_volume *sfs_volume_find_name(struct sfs_data *d, const char *name)
 {
     SFS_LOCK(d);

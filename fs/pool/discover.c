@@ -13,6 +13,7 @@ struct search {
     bool have_pool;            /* out->pool is known */
     struct sfs_error clone;    /* the same disk twice: a copy beside the original */
     struct sfs_error newer;    /* a label of a later format */
+    char given[SFS_PATH_BYTES]; /* the path of a disk that the pool was named by; "" : it was named by name */
 };
 
 void sfs_discovery_free(struct sfs_discovery *d)
@@ -162,6 +163,63 @@ static void look_near(struct search *s)
     free(copy);
 }
 
+static void look_at_registry(struct search *s)
+{
+    struct sfs_registry_pool reg;
+    if (!s->opts->state_dir || !s->out->n || sfs_registry_load(s->opts->state_dir, newest_label(s->out)->pool_name, &reg))
+        return;
+    for (unsigned i = 0; i < reg.npaths && sfs_uuid_equal(&reg.uuid, &s->out->pool); i++)
+        look(s, reg.paths[i]);
+    sfs_registry_free(&reg);
+}
+
+/* Where a disk would be if it had moved as another did: from[..from_len] has become to[..to_len]. */
+static void look_moved(struct search *s, const char *path, const char *from, size_t from_len, const char *to, size_t to_len)
+{
+    char moved[SFS_PATH_BYTES];
+    if (!strncmp(path, from, from_len) && path[from_len] == '/' && snprintf(moved, sizeof(moved), "%.*s%s", (int)to_len, to, path + from_len) < (int)sizeof(moved))
+        look(s, moved);
+}
+
+/* The disk that was named has moved: perhaps the others went the same way. Whatever ends its old and its new path have in common may be the part that stayed. */
+static void look_along(struct search *s)
+{
+    const struct sfs_label *l = newest_label(s->out);
+    struct sfs_label *copy = l && s->given[0] ? malloc(sizeof(*copy)) : NULL;
+    const char *old = NULL, *to = s->given;
+    if (!copy)
+        return;
+    *copy = *l;
+    for (unsigned i = 0; i < copy->npeers; i++) {
+        const struct sfs_found *f = found_disk(s->out, &copy->peers[i].uuid);
+        if (f && !strcmp(f->path, s->given))
+            old = copy->peers[i].path;
+    }
+    size_t a = old ? strlen(old) : 0, b = strlen(to);
+    while (a && b && old[a - 1] == to[b - 1] && strcmp(old, to)) {
+        a--;
+        b--;
+        if (old[a] != '/')
+            continue;
+        for (unsigned i = 0; i < copy->npeers; i++)
+            if (!found_disk(s->out, &copy->peers[i].uuid))
+                look_moved(s, copy->peers[i].path, old, a, to, b);
+    }
+    free(copy);
+}
+
+/* Beside the disk that was named. */
+static void look_beside(struct search *s)
+{
+    char dir[SFS_PATH_BYTES];
+    snprintf(dir, sizeof(dir), "%s", s->given);
+    char *slash = strrchr(dir, '/');
+    if (!slash || slash == dir || !strncmp(dir, "/dev/", 5))
+        return;
+    *slash = '\0';
+    look_in(s, dir);
+}
+
 static void look_at_block_devices(struct search *s)
 {
     FILE *f = fopen("/proc/partitions", "re");
@@ -196,13 +254,9 @@ static void look_everywhere(struct search *s)
     look_at_peers(s);
     for (unsigned i = 0; i < s->opts->nsearch; i++)
         look_in(s, s->opts->search[i]);
-    if (s->opts->world || !sfs_discovery_missing(s->out))
-        return;
-    look_near(s);
-    if (!sfs_discovery_missing(s->out))
-        return;
-    look_at_block_devices(s);
-    look_at_mountpoints(s);
+    static void (*const places[])(struct search *) = {look_at_registry, look_along, look_near, look_beside, look_at_block_devices, look_at_mountpoints};
+    for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]) && !s->opts->world && sfs_discovery_missing(s->out); i++)
+        places[i](s);
 }
 
 /* --- which pool ---------------------------------------------------------------------------------------------------------------------------------- */
@@ -257,8 +311,10 @@ static int by_path(struct search *s, const char *path, struct sfs_error *err)
     free(p);
     /* Paths in labels and the registry are absolute, so that they mean something to everybody. */
     char *abs = !rc && strncmp(path, "sim:", 4) ? realpath(path, NULL) : NULL;
-    if (!rc)
+    if (!rc) {
         look(s, abs ? abs : path);
+        snprintf(s->given, sizeof(s->given), "%s", abs ? abs : path);
+    }
     free(abs);
     return rc;
 }

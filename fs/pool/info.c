@@ -36,6 +36,8 @@ static int add_disks(struct sfs_pool *p, struct sfs_pool_info *out)
             if (pd->disk) {
                 d->state = sfs_disk_state(pd->disk);
                 snprintf(d->why, sizeof(d->why), "%s", sfs_disk_state_why(pd->disk));
+            } else if (pd->away.why[0]) {
+                snprintf(d->why, sizeof(d->why), "%s", pd->away.why);
             }
         }
         sfs_mutex_unlock(&p->lock);
@@ -95,12 +97,34 @@ static void add_groups(struct sfs_pool *p, struct sfs_pool_info *out)
         free(ids);
 }
 
+/* No disk with a copy of the catalog is here any more: what can be told is told from memory. */
+static bool is_stopped(struct sfs_pool *p)
+{
+    return sfs_replicas_count(p->replicas) == 0;
+}
+
+static int collect_spaces(struct sfs_pool *p, struct space_rows *rows)
+{
+    sfs_catalog_lock(p->cat);
+    int rc = sfs_catalog_space_each(p->cat, take_space, rows);
+    sfs_catalog_unlock(p->cat);
+    if (rc >= 0 || !is_stopped(p))
+        return rc;
+    free(rows->v);
+    *rows = (struct space_rows){0};
+    struct sfs_space_row *all = calloc(SFS_WATCHED_SPACES, sizeof(*all));
+    unsigned n = all ? sfs_volume_rows(p->data, all, SFS_WATCHED_SPACES) : 0;
+    rc = all ? 0 : -ENOMEM;
+    for (unsigned i = 0; !rc && i < n; i++)
+        rc = take_space(&all[i], rows);
+    free(all);
+    return rc;
+}
+
 static int add_spaces(struct sfs_pool *p, struct sfs_pool_info *out)
 {
     struct space_rows rows = {0};
-    sfs_catalog_lock(p->cat);
-    int rc = sfs_catalog_space_each(p->cat, take_space, &rows);
-    sfs_catalog_unlock(p->cat);
+    int rc = collect_spaces(p, &rows);
     out->spaces = rc ? NULL : calloc(rows.n + 1, sizeof(*out->spaces));
     for (unsigned i = 0; out->spaces && i < rows.n; i++) {
         struct sfs_space_info *s = &out->spaces[out->nspaces];
@@ -132,6 +156,10 @@ static int add_spaces(struct sfs_pool *p, struct sfs_pool_info *out)
 static int add_damaged(struct sfs_pool *p, struct sfs_pool_info *out)
 {
     int rc = sfs_pool_damaged(p, DAMAGED_SHOWN, DAMAGED_ROWS, &out->damaged);
+    if (rc && is_stopped(p)) { /* which files it is stands in the catalog */
+        out->damaged = calloc(1, sizeof(*out->damaged));
+        rc = out->damaged ? 0 : -ENOMEM;
+    }
     uint64_t known = sfs_damage_count(p->data);
     for (unsigned i = 0; !rc && known && i < out->damaged->n; i++)
         for (unsigned k = 0; k < out->nspaces; k++)
@@ -196,7 +224,7 @@ static int add_jobs(struct sfs_pool *p, struct sfs_pool_info *out)
         add_progress(p, &out->jobs[i], &s, newest);
         newest &= strcmp(out->jobs[i].row.kind, "heal") != 0;
     }
-    return rc < 0 ? rc : 0;
+    return rc < 0 && !is_stopped(p) ? rc : 0;
 }
 
 /* Could the loss of the disk that holds most be healed? Where a space bears no loss there is nothing to heal from. */
@@ -236,6 +264,21 @@ static unsigned replicas_needed(const struct sfs_pool_info *o)
     return needed < o->replicas_wanted ? needed : o->replicas_wanted;
 }
 
+/* All copies of the catalog went at once: nothing can be committed any more, and nothing of what is in memory can be believed. What to do, exactly. */
+static void verdict_stopped(struct sfs_pool *p, struct sfs_pool_info *o, const char *names)
+{
+    bool all_back = true;
+    sfs_mutex_lock(&p->lock);
+    for (unsigned i = 0; i < p->ndisks; i++)
+        all_back &= !p->disks[i].used || !p->disks[i].id || p->disks[i].away.why[0] || (p->disks[i].disk && sfs_disk_state(p->disks[i].disk) == SFS_DISK_ONLINE);
+    sfs_mutex_unlock(&p->lock);
+    o->health = SFS_AT_RISK;
+    snprintf(o->verdict, sizeof(o->verdict),
+             "The pool has stopped: all disks with a copy of its catalog went away at once (%s). %s unmount all spaces of the pool (`spacesfs umount DIR`) and mount them again: what was stored by then is whole. "
+             "What programs wrote after that, and did not hear to be stored, is lost.",
+             names, all_back ? "They are back:" : "Connect them again; then");
+}
+
 static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
 {
     struct sfs_heal_status s;
@@ -259,7 +302,9 @@ static void verdict(struct sfs_pool *p, struct sfs_pool_info *o)
     bool healing = false;
     for (unsigned i = 0; i < o->njobs; i++)
         healing |= !strcmp(o->jobs[i].row.kind, "heal") && !strcmp(o->jobs[i].row.state, "running");
-    if (lost && o->damaged->files) {
+    if (o->readonly && !p->readonly && !o->replicas) {
+        verdict_stopped(p, o, names);
+    } else if (lost && o->damaged->files) {
         o->health = SFS_AT_RISK;
         snprintf(v, cap, "%s cannot be read, or not all of them, without the disks that are missing (%s). Connect those disks again. Everything else can be read.%s", count,
                  names[0] ? names : "no longer in the pool", p->readonly ? " The pool is open read-only, so that nothing on them changes." : "");

@@ -216,11 +216,23 @@ static void retire_handle(struct sfs_pool *p, struct sfs_disk *old)
     sfs_disk_close(old);
 }
 
+void sfs_pool_disk_refused(struct sfs_pool *p, struct sfs_pool_disk *pd, const char *why)
+{
+    sfs_mutex_lock(&p->lock);
+    int n = snprintf(pd->away.why, sizeof(pd->away.why), "%s", why);
+    if (n > 0 && n < (int)sizeof(pd->away.why) && pd->away.why[n - 1] == '.')
+        pd->away.why[n - 1] = '\0';
+    sfs_mutex_unlock(&p->lock);
+}
+
 static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
 {
     pd->away.retry_ns = sfs_env_mono_ns(p->env) + retry_delay_ns(pd);
-    if (!is_it(p, pd, pd->path))
+    if (!is_it(p, pd, pd->path)) {
+        pd->away.waiting = false;
+        sfs_pool_disk_refused(p, pd, "");
         return;
+    }
     sfs_mutex_lock(&p->lock);
     struct sfs_disk *old = pd->disk;
     pd->disk = NULL;
@@ -231,15 +243,24 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
         retire_handle(p, sfs_member_attach(p->data, pd->id, NULL));
     }
     /* What was written to it and isn't committed may be gone from it: it is settled while the disk is away. */
-    if (!p->readonly && sfs_member_settle_off(p->data, pd->id))
+    if (!p->readonly && sfs_member_settle_off(p->data, pd->id)) {
+        /* What is in memory and what the last commit left cannot be brought together under programs that go on. */
+        if (!pd->away.waiting)
+            sfs_pool_event(p, "warning", "disk-waits", pd->name, "disk %s is back at %s, but the pool is read-only (%s): it is taken in again when all spaces of the pool are unmounted and mounted again", pd->name,
+                           pd->path, sfs_data_readonly_why(p->data));
+        pd->away.waiting = true;
+        sfs_pool_disk_refused(p, pd, "it is back, but cannot be taken in again until all spaces of the pool are unmounted");
         return;
+    }
     struct sfs_error err = {0};
     if (sfs_pool_open_disk(p, pd, &err)) {
+        sfs_pool_disk_refused(p, pd, err.text);
         if (!pd->away.told)
             sfs_pool_queue_event(p, "warning", "disk-refused", pd->name, err.text);
         pd->away.told = true;
         return;
     }
+    sfs_pool_disk_refused(p, pd, "");
     sfs_member_attach(p->data, pd->id, pd->disk);
     sfs_pool_want_recheck(p);
     if (!p->readonly)

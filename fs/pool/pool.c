@@ -66,29 +66,50 @@ int sfs_pool_disk_row(struct sfs_pool *p, int id, struct sfs_disk_row *row)
     return rc == 1 ? 0 : rc ? rc : -ENOENT;
 }
 
+/* r->paths has room for SFS_LABEL_PEERS: no file names more. */
+static void note_path(struct sfs_registry_pool *r, const char *path)
+{
+    for (unsigned i = 0; i < r->npaths; i++)
+        if (!strcmp(r->paths[i], path))
+            return;
+    if (r->npaths < SFS_LABEL_PEERS && path[0])
+        snprintf(r->paths[r->npaths++], sizeof(r->paths[0]), "%s", path);
+}
+
 void sfs_pool_save_registry(struct sfs_pool *p)
 {
     if (!p->state_dir[0])
         return;
     struct sfs_registry_pool r, known;
-    if (!sfs_registry_load(p->state_dir, p->name, &known)) {
-        bool other = !sfs_uuid_equal(&known.uuid, &p->uuid);
+    bool is_known = !sfs_registry_load(p->state_dir, p->name, &known);
+    if (is_known && !sfs_uuid_equal(&known.uuid, &p->uuid)) { /* another pool has this name on this host: it stays the one that is found by it */
         sfs_registry_free(&known);
-        if (other) { /* another pool has this name on this host: it stays the one that is found by it */
+        if (!p->known_only)
             sfs_pool_event(p, "warning", "name-taken", "", "another pool named %s is known on this host; this one is found by the path of one of its disks only", p->name);
-            return;
-        }
+        return;
     }
+    if (!is_known && p->known_only)
+        return;
     r = (struct sfs_registry_pool){.uuid = p->uuid};
     snprintf(r.name, sizeof(r.name), "%s", p->name);
-    r.paths = calloc(p->ndisks + 1, sizeof(*r.paths));
+    r.paths = calloc(SFS_LABEL_PEERS, sizeof(*r.paths));
+    bool missing = false;
+    for (unsigned i = 0; r.paths && i < p->ndisks; i++) {
+        missing |= p->disks[i].used && !p->disks[i].disk;
+        if (p->disks[i].used && p->disks[i].disk)
+            note_path(&r, p->disks[i].path);
+    }
+    /* What isn't here now may be where this host saw it last; that is worth more than what the labels say. */
+    for (unsigned i = 0; r.paths && missing && i < known.npaths; i++)
+        note_path(&r, known.paths[i]);
     for (unsigned i = 0; r.paths && i < p->ndisks; i++)
-        if (p->disks[i].used)
-            snprintf(r.paths[r.npaths++], sizeof(r.paths[0]), "%s", p->disks[i].path);
+        if (p->disks[i].used && !p->disks[i].disk)
+            note_path(&r, p->disks[i].path);
     struct sfs_error err = {0};
     if (r.paths && sfs_registry_save(p->state_dir, &r, &err))
         sfs_pool_queue_event(p, "warning", "registry", p->name, err.text);
     free(r.paths);
+    sfs_registry_free(&known);
 }
 
 /* --- disks ------------------------------------------------------------------------------------------------------------------------------------------ */
@@ -194,8 +215,10 @@ static int open_disks(struct sfs_pool *p, const struct sfs_discovery *d, struct 
             return sfs_error_set(err, rc, "pool %s is in use by another process: %s", p->name, why.text);
         if (rc == -EROFS && f->label.ro_compat) /* by a newer spacesfs: not a disk to go on without */
             return sfs_error_set(err, rc, "pool %s: %s", p->name, why.text);
-        if (rc)
+        if (rc) {
             sfs_pool_queue_event(p, "warning", "disk-refused", pd->name, why.text);
+            sfs_pool_disk_refused(p, pd, why.text);
+        }
     }
     return 0;
 }
@@ -358,7 +381,7 @@ static int load_members(struct sfs_pool *p, struct sfs_error *err)
         rc = sfs_catalog_disk_put(p->cat, row);
         sfs_catalog_unlock(p->cat);
         if (!pd->disk && !was)
-            sfs_pool_event(p, "error", "disk-missing", pd->name, "disk %s was not found; it was last seen at %s", pd->name, pd->path);
+            sfs_pool_event(p, "error", "disk-missing", pd->name, "disk %s was not found; it was last seen at %s. If it is elsewhere: `spacesfs pool import DIR`, with the directory that it lies in", pd->name, pd->path);
         else if (pd->disk && was)
             sfs_pool_event(p, "info", "disk-returned", pd->name, "disk %s is back at %s", pd->name, pd->path);
     }
@@ -462,7 +485,7 @@ static int apply_degraded(struct sfs_pool *p, enum sfs_degraded policy, struct s
     if (!missing[0] || policy == SFS_DEGRADED_RW)
         return 0;
     if (policy == SFS_DEGRADED_NO)
-        return sfs_error_set(err, -ENODEV, "pool %s: disks are missing (%s) and degraded=no was asked for. Connect them, or use degraded=yes or degraded=ro.", p->name, missing);
+        return sfs_error_set(err, -ENODEV, "pool %s: disks are missing (%s) and degraded=no was asked for. Connect them, or name the directory that they lie in now (`spacesfs pool import DIR`), or use degraded=yes or degraded=ro.", p->name, missing);
     p->looking = policy == SFS_DEGRADED_YES && !p->readonly;
     p->readonly = true;
     return 0;
@@ -481,6 +504,7 @@ static struct sfs_pool *pool_new(struct sfs_env *env, const struct sfs_pool_open
     p->disk_timeout_ns = o->disk_timeout_ns;
     p->on_event = o->on_event;
     p->event_ctx = o->event_ctx;
+    p->known_only = o->known_only;
     if (o->state_dir)
         snprintf(p->state_dir, sizeof(p->state_dir), "%s", o->state_dir);
     STAILQ_INIT(&p->events);

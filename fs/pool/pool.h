@@ -36,6 +36,7 @@ struct sfs_pool_open_opts {
     uint64_t disk_timeout_ns;         /* 0 = 30 s */
     struct sfs_sim_world *world;
     const char *state_dir;            /* updated with where the disks were found; NULL: none */
+    bool known_only;                  /* a pool that state_dir doesn't know is not recorded there: a question makes nothing known */
     const char *const *search;        /* further paths or directories to look for disks in */
     unsigned nsearch;
     /* Told of each event as it is written down; no lock held, from any thread; must not wait. May be NULL. */
@@ -66,7 +67,7 @@ struct sfs_disk_info {
     struct sfs_disk_row row;
     enum sfs_disk_state state;       /* GONE also when missing at open */
     bool present;
-    char why[160];                   /* for what is not online */
+    char why[320];                   /* for what is not online */
     uint64_t total_bytes, used_bytes, free_bytes;  /* slabs */
     uint64_t slabs_held;             /* slab rows that name this disk: what still pins a lost one */
 };
@@ -126,7 +127,7 @@ struct sfs_pool_info {
     char name[SFS_NAME_MAX + 1];
     struct sfs_uuid uuid;
     enum sfs_health health;
-    char verdict[512];               /* one or two sentences: what is wrong, what it means, what to do */
+    char verdict[800];               /* one or two sentences: what is wrong, what it means, what to do */
     bool readonly;
     uint64_t slab_bytes, total_bytes, used_bytes, free_bytes; /* raw */
     uint64_t promised_bytes;         /* sizes of all spaces: over-commit shows against what they could hold */

@@ -21,6 +21,8 @@
 /* How it stands with a disk that is not here, or was not (maintain.c). Under admin. */
 struct sfs_pool_away {
     bool told;                   /* its loss is recorded */
+    bool waiting;                /* it is there again, and cannot be taken in: there is no catalog to take it into */
+    char why[320];               /* it is there, and was refused: the reason; "" : it isn't there. Also under lock */
     bool urgent;                 /* a hot spare has stepped in for it: what it held is due without delay */
     uint64_t retry_ns;           /* when to look for it again */
     unsigned losses;             /* since it last stayed for a while: one that flaps is tried more and more seldom */
@@ -71,6 +73,7 @@ struct sfs_pool {
     uint64_t slab_bytes;
     struct sfs_sim_world *world;
     char state_dir[SFS_PATH_BYTES]; /* "" : not recorded */
+    bool known_only;             /* recorded only if this host knows it already */
     uint64_t disk_timeout_ns;
     bool readonly;
     bool looking;                /* read-only for now: disks are missing, and what that means isn't known yet; or it was found that nothing should be written */
@@ -128,6 +131,7 @@ int sfs_pool_maintain_start(struct sfs_pool *p);
 void sfs_pool_maintain_stop(struct sfs_pool *p);
 void sfs_pool_wake(struct sfs_pool *p);
 void sfs_pool_look_after_disks(struct sfs_pool *p, bool now); /* sees what has gone or returned; now: without waiting for the time to look again. Takes admin */
+void sfs_pool_disk_refused(struct sfs_pool *p, struct sfs_pool_disk *pd, const char *why); /* keeps why a disk that is there is not in use; "" : it isn't there. Takes lock */
 void sfs_pool_wait_readers(struct sfs_pool *p); /* until nobody uses a disk handle that was taken out before */
 void sfs_pool_flush_events(struct sfs_pool *p);
 void sfs_pool_queue_event(struct sfs_pool *p, const char *severity, const char *kind, const char *subject, const char *text);
