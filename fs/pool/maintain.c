@@ -192,6 +192,62 @@ static bool is_it(struct sfs_pool *p, const struct sfs_pool_disk *pd, const char
     return yes;
 }
 
+static bool is_known_place(struct sfs_pool *p, const char *path)
+{
+    for (unsigned i = 0; i < p->ndisks; i++)
+        if (p->disks[i].used && !strcmp(p->disks[i].path, path))
+            return true;
+    return false;
+}
+
+/* Devices get new names when they are plugged in anew. Looked for only when there are others than at the last look. */
+static bool find_device(struct sfs_pool *p, struct sfs_pool_disk *pd)
+{
+    char line[256], name[128], path[SFS_PATH_BYTES];
+    uint64_t seen = 1469598103934665603ull;
+    bool found = false;
+    FILE *f = p->world || strncmp(pd->path, "/dev/", 5) ? NULL : fopen("/proc/partitions", "re");
+    if (!f)
+        return false;
+    while (fgets(line, sizeof(line), f))
+        for (const char *c = line; *c; c++)
+            seen = (seen ^ (uint8_t)*c) * 1099511628211ull;
+    if (seen != pd->away.devices_seen)
+        rewind(f);
+    while (!found && fgets(line, sizeof(line), f)) {
+        if (sscanf(line, " %*u %*u %*u %127s", name) != 1)
+            continue;
+        snprintf(path, sizeof(path), "/dev/%s", name);
+        found = !is_known_place(p, path) && is_it(p, pd, path);
+    }
+    fclose(f);
+    pd->away.devices_seen = seen;
+    if (found) {
+        sfs_mutex_lock(&p->lock);
+        snprintf(pd->path, sizeof(pd->path), "%s", path);
+        sfs_mutex_unlock(&p->lock);
+    }
+    return found;
+}
+
+/* Disks that are out of use may have changed places with each other. */
+static bool find_exchanged(struct sfs_pool *p, struct sfs_pool_disk *pd)
+{
+    char path[SFS_PATH_BYTES];
+    for (unsigned i = 0; i < p->ndisks; i++) {
+        struct sfs_pool_disk *x = &p->disks[i];
+        if (!x->used || x == pd || (x->disk && (sfs_disk_state(x->disk) == SFS_DISK_ONLINE || sfs_disk_is_stuck(x->disk))) || !is_it(p, pd, x->path))
+            continue;
+        sfs_mutex_lock(&p->lock);
+        snprintf(path, sizeof(path), "%s", x->path);
+        snprintf(x->path, sizeof(x->path), "%s", pd->path); /* so that no place is forgotten */
+        snprintf(pd->path, sizeof(pd->path), "%s", path);
+        sfs_mutex_unlock(&p->lock);
+        return true;
+    }
+    return false;
+}
+
 static void free_slabs_on(struct sfs_pool *p)
 {
     if (!sfs_pool_readonly(p))
@@ -228,10 +284,14 @@ void sfs_pool_disk_refused(struct sfs_pool *p, struct sfs_pool_disk *pd, const c
 static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
 {
     pd->away.retry_ns = sfs_env_mono_ns(p->env) + retry_delay_ns(pd);
+    bool moved = false;
     if (!is_it(p, pd, pd->path)) {
-        pd->away.waiting = false;
-        sfs_pool_disk_refused(p, pd, "");
-        return;
+        moved = find_exchanged(p, pd) || find_device(p, pd);
+        if (!moved) {
+            pd->away.waiting = false;
+            sfs_pool_disk_refused(p, pd, "");
+            return;
+        }
     }
     sfs_mutex_lock(&p->lock);
     struct sfs_disk *old = pd->disk;
@@ -275,6 +335,8 @@ static void try_return(struct sfs_pool *p, struct sfs_pool_disk *pd)
     if (!sfs_pool_disk_row(p, pd->id, &row))
         sfs_pool_suspect_look(p, pd, &row);
     sfs_pool_write_labels(p);
+    if (moved)
+        sfs_pool_save_registry(p);
     sfs_pool_suspect_store(p, pd);
     free_slabs_on(p);
     sfs_pool_event(p, "info", "disk-returned", pd->name, "disk %s is back at %s; what is still good on it is in use again", pd->name, pd->path);

@@ -27,6 +27,7 @@ struct sfs_pool_away {
     uint64_t retry_ns;           /* when to look for it again */
     unsigned losses;             /* since it last stayed for a while: one that flaps is tried more and more seldom */
     uint64_t since_ns;           /* when it was last attached */
+    uint64_t devices_seen;       /* which block devices there were when it was last looked for among them */
 };
 
 /* One disk of the pool, present or not. */

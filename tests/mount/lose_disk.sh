@@ -81,6 +81,10 @@ end_load "detaching a loop device"
 lost loop
 healed "a loop device detached"
 
+say "it comes back under another name"
+l1=$(losetup -f --show "$T/l1.img")
+within 60 state_is loop online
+
 say "a directory's slabs are deleted"
 start_load
 rm -rf d2/.spacesfs

@@ -58,6 +58,18 @@ spacesfs pool import d2
 spacesfs mount p/s m -o wait=0
 treecmp src m/a
 spacesfs umount m
+say "changed places while the pool is in use"
+returned() { spacesfs events p --json | grep -c '"disk-returned"' || true; }
+both_returned() { [ "$(returned)" -ge $((before + 2)) ]; }
+spacesfs mount p/s m -o wait=0
+before=$(returned)
+mv d2 swap
+mv elsewhere/one d2
+mv swap elsewhere/one
+within 60 both_returned
+within 60 health_is p healthy
+treecmp src m/a
+spacesfs umount m
 within 20 no_daemon
 
 say "all moved together, and named by the path of one: the others are found beside it"
