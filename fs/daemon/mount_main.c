@@ -85,6 +85,18 @@ static int same_source(const struct sfs_mountinfo *m, void *ctx)
 
 /* --- asking the daemon ------------------------------------------------------------------------ */
 
+static bool none_runs(int rc)
+{
+    return rc == -ENOENT || rc == -ECONNREFUSED;
+}
+
+/* A daemon that has ended since it was found counts as one that is ending. */
+static int not_asked(const struct helper *h, int rc, struct sfs_error *err)
+{
+    return sfs_error_set(err, none_runs(rc) || rc == -EPIPE ? -ESHUTDOWN : rc, "the daemon of pool %s cannot be asked: %s",
+                         h->source.pool, strerror(-rc));
+}
+
 /* Is the daemon that answers to this name one of the pool that the disk belongs to? Two pools of one name can
  * be in a machine. */
 static int check_pool(const struct helper *h, struct sfs_error *err)
@@ -99,9 +111,7 @@ static int check_pool(const struct helper *h, struct sfs_error *err)
         return 0;
     }
     rc = request ? sfs_control_ask(h->run_dir, h->source.pool, request, NULL, NULL, &reply) : -ENOMEM;
-    rc = rc < 0 ? sfs_error_set(err, rc, "the daemon of pool %s cannot be asked: %s", h->source.pool,
-                                strerror(-rc))
-                : sfs_client_result(reply, err);
+    rc = rc < 0 ? not_asked(h, rc, err) : sfs_client_result(reply, err);
     sfs_uuid_format(&h->source.uuid, uuid);
     theirs = json_string_value(json_object_get(json_object_get(reply, "result"), "uuid"));
     if (rc == 0 && (!theirs || strcmp(theirs, uuid) != 0))
@@ -127,19 +137,13 @@ static int ask_mount(struct helper *h, struct sfs_error *err)
     rc = sfs_control_ask(h->run_dir, h->source.pool, request, NULL, NULL, &reply);
     json_decref(request);
     if (rc < 0)
-        return sfs_error_set(err, rc, "the daemon of pool %s cannot be asked: %s", h->source.pool,
-                             strerror(-rc));
+        return not_asked(h, rc, err);
     rc = sfs_client_result(reply, err);
     warning = json_string_value(json_object_get(reply, "warning"));
     if (rc == 0 && warning)
         fprintf(stderr, "%s: warning: %s\n", program_invocation_short_name, warning);
     json_decref(reply);
     return rc;
-}
-
-static bool none_runs(int rc)
-{
-    return rc == -ENOENT || rc == -ECONNREFUSED;
 }
 
 static int ask_until_answered(struct helper *h, struct sfs_error *err)
