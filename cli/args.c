@@ -144,7 +144,7 @@ static int parse_rest(struct sfs_cli *c, int argc, char **argv, int from)
         }
     }
     if ((int)c->nargs < c->command->min_args)
-        return sfs_cli_usage(c, "Something is missing. Usage: spacesfs %s %s.", c->command->name,
+        return sfs_cli_usage(c, "There are too few arguments. Usage: spacesfs %s %s.", c->command->name,
                              c->command->args);
     if (c->command->max_args >= 0 && (int)c->nargs > c->command->max_args)
         return sfs_cli_usage(c, "`%s` is one argument too many. Usage: spacesfs %s%s%s.",

@@ -142,7 +142,7 @@ static void summary(const struct sfs_check_result *res, const struct sfs_error *
     else if (res->found == 0 && res->status == 0)
         printf("Pool %s is in order.\n", res->pool);
     else
-        printf("Pool %s: %" PRIu64 " problems found, %" PRIu64 " mended, %" PRIu64 " left.\n", res->pool, res->found, res->mended, res->left);
+        printf("Pool %s: %" PRIu64 " problem%s found, %" PRIu64 " mended, %" PRIu64 " left.\n", res->pool, res->found, res->found == 1 ? "" : "s", res->mended, res->left);
     if (res->left && res->mended)
         printf("Run spacesfs-check again to see what is left.\n");
 }

@@ -46,7 +46,7 @@ int sfs_cmd_space_create(struct sfs_cli *c)
         return code;
     if (!sfs_cli_value(c, "resiliency"))
         return sfs_cli_usage(c, "Say what the space is to survive: --resiliency simple (no loss), mirror2 "
-                                "(any one disk) or mirror3 (any two).");
+                                "or parity (any one disk), mirror3 or parity2 (any two).");
     json_t *request = json_pack("{s:s,s:s}", "cmd", "space-create", "name", space);
     for (unsigned i = 0; i < NSETTINGS && code == 0; i++) {
         const char *value = sfs_cli_value(c, setting_keys[i]);

@@ -23,7 +23,7 @@ static const struct sfs_option pool_import_options[] = {
 
 static const struct sfs_option space_create_options[] = {
     {"resiliency", 'r', "R",
-     "What the space survives: simple (nothing), mirror2 (any one disk), mirror3 (any two)."},
+     "What the space survives: simple (nothing), mirror2 or parity (the loss of any one disk), mirror3 or parity2 (of any two)."},
     {"size", 0, "SIZE", "Size as df will show it; 0: as large as the pool allows (the default)."},
     {"columns", 0, "N|auto", "How many disks one stripe runs across, per copy. Default auto."},
     {"interleave", 0, "SIZE", "Bytes laid on one column before the next. Default 256K."},

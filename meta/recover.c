@@ -155,7 +155,7 @@ static int none_left(struct recovery *v, struct sfs_error *err)
         return sfs_error_set(err, -EUCLEAN,
                              "The catalog is damaged on all disks that hold it (%s). The pool was left as it "
                              "is; run spacesfs-check, "
-                             "which can go back to a snapshot of the catalog.",
+                             "which goes back to the newest good snapshot of the catalog, if there is one (they are made hourly, and before risky changes).",
                              names);
     if (none == v->n)
         return sfs_error_set(err, -ENOENT, "No catalog was found on %s.", names);

@@ -174,13 +174,13 @@ static int mount_in_turn(struct sfs_mounts *m, struct sfs_mount *mt, struct sfs_
     return rc;
 }
 
-/* Why a space is mounted read-only though that was not asked for, in words; "" when it isn't. */
+/* Why a space is mounted read-only though that was not asked for, or that disks are missing, in words; "" when all is as it should be. */
 static void judge_writing(struct sfs_mounts *m, struct sfs_mount *mt, const char *space, struct sfs_error *note)
 {
     const char *pool = sfs_pool_name(m->pool);
     bool readable = sfs_pool_space_readable(m->pool, space);
 
-    note->text[0] = '\0';
+    *note = (struct sfs_error){0};
     if (mt->opts.readonly)
         return;
     if (!readable && mt->opts.degraded != SFS_DEGRADED_RW)
@@ -191,7 +191,9 @@ static void judge_writing(struct sfs_mounts *m, struct sfs_mount *mt, const char
     else if (sfs_pool_readonly(m->pool))
         sfs_error_set(note, -EROFS, "%s/%s is mounted read-only, because pool %s is open read-only (see `spacesfs status %s`)%s", pool,
                       space, pool, pool, readable ? "" : ". To write, unmount all of it first");
-    mt->opts.readonly = note->text[0] != '\0';
+    else if (readable && sfs_pool_disks_away(m->pool) > 0)
+        sfs_error_set(note, -ENODEV, "%s/%s is mounted without disks that are missing: all of its files can be read and written (see `spacesfs status %s`)", pool, space, pool);
+    mt->opts.readonly = note->code == -EROFS;
 }
 
 /* Opens and mounts; on failure nothing of it is left but its hold on the volume. */

@@ -121,6 +121,16 @@ static int collect_spaces(struct sfs_pool *p, struct space_rows *rows)
     return rc;
 }
 
+/* What a space of that size takes on the disks when it is full. */
+static uint64_t raw_bytes_of(const struct sfs_space_row *row, unsigned ndisks)
+{
+    unsigned parity = sfs_resiliency_parity(row->resiliency), columns = row->columns ? row->columns : sfs_geometry_auto_columns(row->resiliency, ndisks);
+    double raw = (double)row->size_bytes * sfs_resiliency_copies(row->resiliency);
+    if (parity && columns > parity)
+        raw = raw * columns / (columns - parity);
+    return raw < (double)INT64_MAX ? (uint64_t)raw : INT64_MAX;
+}
+
 static int add_spaces(struct sfs_pool *p, struct sfs_pool_info *out)
 {
     struct space_rows rows = {0};
@@ -136,7 +146,7 @@ static int add_spaces(struct sfs_pool *p, struct sfs_pool_info *out)
         sfs_catalog_lock(p->cat);
         sfs_catalog_inode_count(p->cat, s->row.id, &s->inodes);
         sfs_catalog_unlock(p->cat);
-        out->promised_bytes += s->row.size_bytes;
+        out->promised_bytes += raw_bytes_of(&s->row, out->ndisks);
         out->nspaces++;
     }
     free(rows.v);
@@ -225,6 +235,15 @@ static int add_jobs(struct sfs_pool *p, struct sfs_pool_info *out)
         newest &= strcmp(out->jobs[i].row.kind, "heal") != 0;
     }
     return rc < 0 && !is_stopped(p) ? rc : 0;
+}
+
+unsigned sfs_pool_disks_away(struct sfs_pool *p)
+{
+    struct sfs_member_info v[SFS_LABEL_PEERS];
+    unsigned n = sfs_member_list(p->data, v, SFS_LABEL_PEERS), away = 0;
+    for (unsigned i = 0; i < n; i++)
+        away += !v[i].online;
+    return away;
 }
 
 /* Could the loss of the disk that holds most be healed? Where a space bears no loss there is nothing to heal from. */

@@ -60,6 +60,7 @@ int sfs_pool_volume_get(struct sfs_pool *p, const char *space, struct sfs_volume
 void sfs_pool_volume_put(struct sfs_pool *p, struct sfs_volume *v);
 /* Has all that the space holds a copy on the disks that are here? True for a space that isn't there. */
 bool sfs_pool_space_readable(struct sfs_pool *p, const char *space);
+unsigned sfs_pool_disks_away(struct sfs_pool *p); /* members that are not online */
 
 /* --- looking ------------------------------------------------------------------------------------------------------------------------------ */
 enum sfs_health { SFS_HEALTHY = 0, SFS_DEGRADED = 1, SFS_AT_RISK = 2 }; /* exit codes of `status` */

@@ -39,8 +39,8 @@ expect 2 '`spacesfs space` needs a command\. .*' space
 expect 2 'There is no command `pool create`\. .*' 'pool create' tank x
 
 # Arguments and options
-expect 2 "pool create: Something is missing\. Usage: spacesfs pool create POOL DISK\.\.\.\.$(see 'pool create')" pool create tank
-expect 2 "jobs: Something is missing\..*" jobs
+expect 2 "pool create: There are too few arguments\. Usage: spacesfs pool create POOL DISK\.\.\.\.$(see 'pool create')" pool create tank
+expect 2 "jobs: There are too few arguments\..*" jobs
 expect 2 "pool list: \`x\` is one argument too many\. Usage: spacesfs pool list\..*" pool list x
 expect 2 "heal: There is no option --wiat\. Did you mean --wait\?$(see heal)" heal tank --wiat
 expect 2 "heal: There is no option -x\.$(see heal)" heal tank -x
