@@ -205,7 +205,7 @@ static int check_free(struct helper *h, const char *dir, struct sfs_error *err)
     return 0;
 }
 
-/* Is another space mounted there? It would be hidden, still in use. One whose daemon has just been killed goes in a moment. */
+/* Is another space mounted there? It would be hidden, still in use. One whose daemon has just been killed goes in a moment; where one lives the daemon that is asked to mount says what it makes of it. */
 static int check_not_covered(struct helper *h, const char *dir, struct sfs_error *err)
 {
     struct sfs_mountinfo m;
@@ -213,9 +213,11 @@ static int check_not_covered(struct helper *h, const char *dir, struct sfs_error
     for (unsigned i = 0; sfs_mountinfo_at(h->dir, &m) == 0 && strcmp(m.type, SFS_FUSE_TYPE) == 0; i++) {
         int fd = sfs_client_find_mount(h->run_dir, h->dir), rc;
 
-        if (fd >= 0)
+        if (fd >= 0) {
             close(fd);
-        if (fd >= 0 || i == DYING_TRIES)
+            return 0;
+        }
+        if (i == DYING_TRIES)
             return sfs_error_set(err, -EBUSY, "%s is mounted on %s already: unmount it first (spacesfs umount %s), or choose another directory", m.source, h->dir,
                                  h->dir);
         sfs_env_sleep_ns(h->env, RETRY_NS);

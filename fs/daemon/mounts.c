@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "fs/base/log.h"
+#include "fs/daemon/mountinfo.h"
 #include "fs/data/groups.h"
 
 struct sfs_mounts *sfs_mounts_new(struct sfs_pool *pool, void (*changed)(void *), void *ctx)
@@ -231,6 +232,8 @@ static int claim(struct sfs_mounts *m, struct sfs_mount *mt, const char *space, 
                  struct sfs_error *err)
 {
     const struct sfs_mount *other;
+    struct sfs_mountinfo there;
+    bool covers = sfs_mountinfo_at(mt->dir, &there) == 0 && strcmp(there.type, SFS_FUSE_TYPE) == 0;
     int rc = 0;
 
     sfs_mutex_lock(&m->lock);
@@ -248,6 +251,8 @@ static int claim(struct sfs_mounts *m, struct sfs_mount *mt, const char *space, 
         rc = 1;
     } else if (other)
         rc = sfs_error_set(err, -EBUSY, "%s/%s is already mounted at %s", sfs_pool_name(m->pool), space, other->dir);
+    else if (covers) /* it would be hidden, still in use */
+        rc = sfs_error_set(err, -EBUSY, "%s is mounted on %s already: unmount it first (spacesfs umount %s), or choose another directory", there.source, mt->dir, mt->dir);
     else
         LIST_INSERT_HEAD(&m->list, mt, link);
     m->used = true;

@@ -105,7 +105,7 @@ static void use(struct sfs_disk *d)
     memset(b->data, 0, 4096);
     sfs_disk_label(d, l);
     sfs_disk_meta_list(d, read_meta, d);
-    (void)sfs_disk_meta_free_bytes(d);
+    (void)sfs_disk_meta_free_bytes(d, UINT64_MAX);
     const uint32_t last = l->capacity_slabs ? (uint32_t)(l->capacity_slabs - 1) : 0;
     struct sfs_io ios[] = {
         {.op = SFS_IO_READ, .disk = d, .slot = last, .off = l->slab_bytes - 4096, .len = 4096, .buf = b},

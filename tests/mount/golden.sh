@@ -90,7 +90,7 @@ for change in "label ro_compat=1" "catalog UPDATE pool SET ro_compat = 1"; do
     spacesfs mount golden/mirror m -o ro
     same mirror
     refused 1 'read-only' touch m/new
-    refused '[1-9][0-9]*' 'read-only' mount -o remount,rw m
+    refused '[1-9][0-9]*' 'read-only' "$SFS_BUILD/cli/mount.spacesfs" golden/mirror "$T/m" -o remount,rw
     away
     untouched
 done
